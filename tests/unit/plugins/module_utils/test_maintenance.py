@@ -90,12 +90,6 @@ def test_everybody_may_read_the_mark(host, tmp_path):
     assert (tmp_path / "state" / MARK).stat().st_mode & 0o777 == 0o644
 
 
-def test_a_directory_that_was_there_keeps_its_mode(host, tmp_path):
-    (tmp_path / "state").mkdir(mode=0o700)
-    take(host, A)
-    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-
-
 def test_a_second_owner_does_not_get_the_mark_and_learns_its_owner(host):
     take(host, A)
     assert take(host, B).owner == A
@@ -269,14 +263,6 @@ def test_a_lock_that_stays_held_is_an_error_and_no_hang(host, tmp_path):
     with Folder(str(tmp_path / "state")).guarded(), pytest.raises(MaintenanceError, match=r"cannot be locked: .* 20 s"):
         take(host, A)
     assert take(host, A) is None
-
-
-def test_a_lock_file_that_leads_elsewhere_is_not_followed(host, tmp_path):
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / LOCK_FILE).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(MaintenanceError, match="cannot be locked"):
-        take(host, A)
-    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_place_that_is_not_a_directory_is_an_error(tmp_path):

@@ -15,11 +15,11 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_folder import MemoryFolder
 
 from plugins.module_utils._load_balancer import health_probe
 from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
-from plugins.module_utils._scheduled_events import files
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._azure.pools import PoolMember
@@ -44,12 +44,13 @@ class ModuleFailed(OtherHostError):
 EXPECTED = (DrainError,)
 
 
-class Folder(files.Folder):
-    """The state directory, in memory. It must not be left locked at a step."""
+class Folder(MemoryFolder):
+    """It must not be left locked at a step."""
+
+    is_here = True
 
     def __init__(self, world):
-        super().__init__("/var/lib/maintops")
-        self.files = {}
+        super().__init__()
         self.is_locked = False
         self._world = world
 
@@ -62,26 +63,15 @@ class Folder(files.Folder):
         finally:
             self.is_locked = False
 
-    def write_changes(self):
-        pass
-
-    def path_of(self, name):
-        return f"{self.path}/{name}"
-
-    def read(self, name, largest=-1):  # noqa: ARG002
-        if name not in self.files:
-            raise FileNotFoundError(name)
-        return self.files[name]
-
-    def write(self, name, content, **_how):
+    def write(self, name, content, **how):
         self._world.may_end()
-        self.files[name] = content
+        super().write(name, content, **how)
         self._world.may_end()
 
     def remove(self, name):
         self.read(name)
         self._world.may_end()
-        del self.files[name]
+        super().remove(name)
         self._world.may_end()
 
 

@@ -62,12 +62,6 @@ def test_how_a_host_was_found_survives_a_loss_of_power_from_then_on(record, monk
     assert {stat.S_IFREG, stat.S_IFDIR} <= set(kinds)
 
 
-def test_a_directory_that_was_there_keeps_its_mode(record, path):
-    path.parent.mkdir(mode=0o750)
-    hold(record, "first")
-    assert path.parent.stat().st_mode & 0o777 == 0o750
-
-
 def test_no_file_but_that_of_the_lock_remains_after_the_last_holder(record, path):
     hold(record, "first")
     hold(record, "second")

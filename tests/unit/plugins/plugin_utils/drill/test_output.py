@@ -9,24 +9,6 @@ import shlex
 import pytest
 
 from plugins.action import scheduled_events_drill as action
-from plugins.plugin_utils._ansible import lines as lines_of_plugins
-
-HOSTILE = "vm1\x1b]0;title\x07\x1b[2J\nweb2: passed"
-
-
-@pytest.fixture
-def lines(monkeypatch):
-    found = []
-    monkeypatch.setattr(lines_of_plugins._display, "display", found.append)
-    return found
-
-
-def test_no_text_of_a_host_reaches_the_terminal_as_a_command_or_as_a_line_of_another_host(lines):
-    plugin = object.__new__(action.ActionModule)
-    plugin._name = "web1"
-    plugin._say(HOSTILE)
-    action._verdict_of({"web1": {"verdict": HOSTILE, "outcome": "failed"}}, check=False)
-    assert lines == ["web1: vm1\ufffd]0;title\ufffd\ufffd[2J web2: passed"] * 2
 
 
 @pytest.mark.parametrize(("name", "shown"), [("web_1", "web"), ("a;reboot_1", "'a;reboot'"), ("$(id)_1", "'$(id)'")])

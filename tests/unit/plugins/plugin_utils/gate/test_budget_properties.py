@@ -4,52 +4,19 @@
 
 """Several controllers with one budget, each of which may be killed or stopped for a while at any moment."""
 
-import contextlib
 import types
 
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_folder import MemoryFolder
 
 from plugins.module_utils._maintenance import HELD, Host, MaintenanceError
 from plugins.module_utils._maintenance_calls import OPTIONS, survey
 from plugins.module_utils._scheduled_events.clock import Clock
-from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._gate.decision import GateSettings, Memory, Seen, decide
 
 FLEET = ["web1", "web2", "web3"]
 LEASE = 100.0  # seconds
-
-
-class InMemory(Folder):
-    """A state directory that costs no disk."""
-
-    def __init__(self):
-        super().__init__("/state")
-        self.files = {}
-
-    def is_there(self):
-        return True
-
-    def has(self, name):
-        return name in self.files
-
-    def guarded(self, *_patience, **_how):
-        return contextlib.nullcontext()
-
-    def read(self, name, _largest=-1):
-        if name not in self.files:
-            raise FileNotFoundError(name)
-        return self.files[name]
-
-    def written_at(self, name):
-        self.read(name)
-        return 0.0
-
-    def write(self, name, content, **_how):
-        self.files[name] = content
-
-    def remove(self, name):
-        del self.files[name]
 
 
 class World:
@@ -57,7 +24,7 @@ class World:
 
     def __init__(self):
         self.now = 1000.0
-        self.folders = {name: InMemory() for name in FLEET}
+        self.folders = {name: MemoryFolder() for name in FLEET}
         clock = Clock(lambda: self.now, lambda: self.now, boot_id=lambda: "boot1")
         self.hosts = {name: Host(self.folders[name], clock=clock) for name in FLEET}
         self.in_work = {name: set() for name in FLEET}

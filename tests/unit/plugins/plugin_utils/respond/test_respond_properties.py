@@ -12,7 +12,6 @@ killed at any turn. The model keeps its own record of what the tasks have done t
 VM, and compares each acknowledgement with that record.
 """
 
-import contextlib
 import datetime
 import json
 import pathlib
@@ -22,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from memory_folder import MemoryFolder
 
 from plugins.module_utils._respond import request as turn_request
 from plugins.module_utils._respond import turn as turns
@@ -29,7 +29,6 @@ from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
-from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._ansible.run import place
 from plugins.plugin_utils._respond.context import Context, Notes
@@ -58,43 +57,6 @@ class Killed(BaseException):
     """The run has ended: nothing that handles errors sees this."""
 
 
-class Memory(Folder):
-    """The state directory of a host."""
-
-    is_here = False
-
-    def __init__(self):
-        super().__init__("/var/lib/maintops")
-        self.files = {}
-
-    def is_there(self):
-        return True
-
-    def make(self):
-        pass
-
-    def guarded(self, *_patience, **_how):
-        return contextlib.nullcontext()
-
-    def has(self, name):
-        return name in self.files
-
-    def read(self, name, _largest=-1):
-        if name not in self.files:
-            raise FileNotFoundError(name)
-        return self.files[name]
-
-    def written_at(self, name):
-        return float(name in self.files)
-
-    def write(self, name, content, **_how):
-        self.files[name] = content
-
-    def remove(self, name):
-        self.read(name)
-        del self.files[name]
-
-
 class Preparation:
     """Tasks that have prepared a VM for an event of a type."""
 
@@ -107,7 +69,7 @@ class Vm:
 
     def __init__(self, world, name):
         self.world, self.name = world, name
-        self.folder = Memory()
+        self.folder = MemoryFolder()
         self.prepared = []  # until a recovery, or until its event is gone while no other one holds the VM
         self.document = None
 
