@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("requests")
 
 import receiver as receivers
-from _scheduled_events.clock import Clock
 from _scheduled_events.exchange import HttpRequest
+from fake_clock import FakeClock
 from raw_service import Drip, Endless, RawService
 from scheduled_events_poller.notify import delivery as unit_of_delivery
 from scheduled_events_poller.notify.delivery import Courier
@@ -28,18 +28,6 @@ from scheduled_events_poller.notify.settings import Receiver
 pytestmark = pytest.mark.edge
 
 SECRETS = ["T0SECRETPATH", "tokentoken", "hmachmac"]
-
-
-class FakeClock:
-    """A wall clock and a monotonic one, which go together."""
-
-    def __init__(self):
-        self.now = 1769860200.0
-
-    def wall(self):
-        return self.now
-
-    monotonic, until = wall, Clock.until
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from _scheduled_events.clock import Clock
+from fake_clock import FakeClock
 from polling_unit import ROOT
 from receiver import EVENT, message
 from scheduled_events_poller.notify import delivery_status, webhook_hook
@@ -21,19 +21,6 @@ from scheduled_events_poller.notify.messages import DROPPED, MessageSpool, Spool
 COMMAND_OF_WEBHOOKS = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events-webhooks")
 RUN = "c7061bac.prepare.1769860200000"
 SECRET = "S3cretValue"
-
-
-class FakeClock:
-    def __init__(self, now=1769860200.0):
-        self.now = now
-
-    def wall(self):
-        return self.now
-
-    monotonic, until = wall, Clock.until
-
-    def sleep(self, seconds):
-        self.now += seconds
 
 
 def put(spool, number, receiver="ops", text=None, max_messages=100):

@@ -10,6 +10,7 @@ import stat
 import time
 
 import pytest
+from fake_clock import FakeClock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 4)
 HOOKS = os.path.join(ROOT, "examples", "hooks")
@@ -79,22 +80,6 @@ PRODUCTS = {
 }
 
 
-class Clock:
-    """A clock that only a pause moves."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def wall(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
 class Host:
     """A host with a product, in a directory of the test."""
 
@@ -126,7 +111,7 @@ class Host:
                 os.unlink(path)
         self.root_side.add_hook(text, phase=phase)
         times = {"timeout": 11.0, "ends_at": 11.0, "deadline": time.time() + 300}
-        result = self.root_side.run_phase(Clock(), phase=phase, **dict(times, **changes))
+        result = self.root_side.run_phase(FakeClock(0.0), phase=phase, **dict(times, **changes))
         self.reason = result.reason
         return result.outcome
 

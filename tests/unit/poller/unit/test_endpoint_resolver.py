@@ -12,8 +12,9 @@ import os
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.client import ImdsError
-from _scheduled_events.clock import Clock as LibraryClock
+from _scheduled_events.clock import Clock
 from _scheduled_events.discovery import FoundEndpoint, NotFound, Searched
+from fake_clock import FakeClock
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
 from scheduled_events_poller.spool import Directories
@@ -23,14 +24,6 @@ from scheduled_events_poller.unit.endpoint_resolver import SEARCH_AGAIN_AFTER, E
 from scheduled_events_poller.unit.service import Service, Source
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
 
 
 class Search:
@@ -49,7 +42,7 @@ class Search:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return FakeClock(0.0)
 
 
 @pytest.fixture
@@ -219,5 +212,5 @@ def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):
         known._found = None
         return 0.0
 
-    known._clock = LibraryClock(monotonic=forget)
+    known._clock = Clock(monotonic=forget)
     assert known.endpoint() == "http://127.0.0.1:9"
