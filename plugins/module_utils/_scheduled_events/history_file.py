@@ -15,16 +15,7 @@ import os
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from .checks import WrongValue
-from .files import (
-    Folder,
-    NotPlain,
-    check_plain,
-    plain,
-    read_plain,
-    remove_half_written,
-    sync_directory,
-    write_atomically,
-)
+from .files import Folder, NotPlain, check_plain, plain, sync_directory
 from .history import MAX_LINE, Fact, line_of, needed, parse_line, preparations
 from .text import counted
 
@@ -52,20 +43,11 @@ class History:
         self.directory = directory
 
     def prepare(self) -> None:
-        """Make the directory, and give older files to its group.
+        """Make the directory.
 
         :raises OSError: it cannot be used.
         """
         os.makedirs(self.directory, mode=0o750, exist_ok=True)
-        group = os.stat(self.directory).st_gid
-        for name in (PRESENT, BEFORE):
-            path = self._path(name)
-            remove_half_written(path)
-            with contextlib.suppress(FileNotFoundError):
-                with plain(path) as (_file, status):
-                    differs = status.st_gid != group
-                if differs:  # a new file in the directory belongs to its group, if the owner chose one
-                    write_atomically(path, read_plain(path, most=MAX_FILE), mode=MODE, durable=True)
 
     def append(self, facts: Sequence[Fact], *, now: float) -> None:
         """Make the facts durable before returning.

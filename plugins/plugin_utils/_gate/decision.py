@@ -32,7 +32,7 @@ class Seen(t.NamedTuple):
     """The observed state of one host.
 
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
-    under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
+    under maintenance, if it was to be. ``mark``: that of another run, as the survey of a gate shows it.
     ``unfinished``: the ``owner`` and ``by`` of the maintenance that a run began there and did not end.
     ``drained_because``: what is wrong with what says whether it is drained; empty if nothing is.
     ``waiting``: the ids of events that its polling unit does not prepare for yet, so that it is in service.

@@ -167,19 +167,6 @@ def test_lines_that_are_no_facts_are_counted_and_the_others_are_read(history):
     assert found.problems[0].startswith(f"{present(history.directory)}: 2 lines left out. The first: it is not JSON")
 
 
-def test_files_of_another_group_are_written_again_for_the_group_of_the_directory(history, monkeypatch):
-    history.append([a_fact()], now=NOW)
-    before = os.stat(present(history.directory))
-    status = os.stat(history.directory)
-    other = os.stat_result((*status[:5], status.st_gid + 1, *status[6:]))
-    stat_of = os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **more: other if path == history.directory else stat_of(path, **more))
-    history.prepare()
-    monkeypatch.undo()
-    assert os.stat(present(history.directory)).st_ino != before.st_ino
-    assert facts_of(history.directory) == [a_fact()]
-
-
 def test_the_bounds_are_those_of_the_documentation():
     assert (history_file.MAX_FILE, history_file.MAX_AGE) == (512 * 1024, 400 * DAY)
 
