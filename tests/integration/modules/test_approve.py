@@ -51,26 +51,11 @@ def one_by_one(ansible, fleet, tmp_path_factory):
         history_directories=["/nowhere", str(history)],
     )
     way(
-        "three at once",
-        "web2",
-        lambda emulator: scheduled(emulator, 3),
-        lambda e: ({"approved": e}, True),
-        lambda e: [("web2", e, 200)],
-    )
-    way(
         "in lower case, and twice",
         "web1",
         lambda emulator: [name.lower() for name in scheduled(emulator) * 2],
         lambda e: ({"approved": [e[0].upper()]}, True),
         lambda e: [("web1", [e[0].upper()], 200)],
-    )
-    way("gone", "web1", lambda _: [GONE], lambda e: ({"absent": e}, False), lambda _: [])
-    way(
-        "started",
-        "web1",
-        lambda emulator: scheduled(emulator, direct_started=True),
-        lambda e: ({"already_started": e}, False),
-        lambda _: [],
     )
     way(
         "one of each",
@@ -118,13 +103,6 @@ def one_by_one(ansible, fleet, tmp_path_factory):
         lambda e: ({"approved": e}, True),
         lambda e: [("web2", e, 200)],
     )
-    way(
-        "in its own state",
-        "web1",
-        lambda emulator: scheduled(emulator, overrides={"EventStatus": "Paused"}),
-        lambda e: ({"skipped_ids": e}, False),
-        lambda _: [],
-    )
     tasks = [module_task(*call, check_mode=check) for _name, call, check in calls]
     results = ansible.run_playbook([play(tasks)]).tasks
     (written,) = (json.loads(line) for line in (history / "history.jsonl").read_text().splitlines())
@@ -138,17 +116,13 @@ def one_by_one(ansible, fleet, tmp_path_factory):
 
 WAYS = [
     "once",
-    "three at once",
     "in lower case, and twice",
-    "gone",
-    "started",
     "one of each",
     "in check mode",
     "leader_only by the leader",
     "leader_only by another",
     "leader_only of two",
     "by a neighbour that it does not name",
-    "in its own state",
 ]
 
 
@@ -217,44 +191,6 @@ def test_refused_with_400_it_fails_with_the_ids_left_and_does_not_insist(ansible
         "status": 400,
     }
     assert emulator.posts() == [("web1", events, 400)]
-
-
-def test_refused_with_500_until_its_time_is_over_it_fails_with_the_ids_left(ansible, fleet):
-    emulator = fleet("web1")
-    event_id = emulator.schedule("Reboot", "web1")
-    emulator.fault("status", status=500, methods=["POST"], body="oops")
-    result = ansible.run_module(*task(emulator, "web1", event_id, retry_for=0.1))
-    url = f"{emulator.endpoints['web1']}/metadata/scheduledevents?api-version=2020-07-01"
-    assert result.failed
-    assert result["msg"] == (f'POST {url} answered 500 Internal Server Error: "oops"; not acknowledged: {event_id}')
-    assert refused_lists(result) == {
-        "approved": [],
-        "already_started": [],
-        "absent": [],
-        "skipped_ids": [],
-        "not_approved": [event_id],
-        "status": 500,
-    }
-    assert set(map(str, emulator.posts())) == {str(("web1", [event_id], 500))}
-    assert emulator.log("approved") == []
-
-
-def test_a_temporary_500_is_not_a_failure(ansible, fleet):
-    emulator = fleet("web1")
-    event_id = emulator.schedule("Reboot", "web1")
-    emulator.fault("status", status=500, methods=["POST"], count=1)
-    assert outcome(ansible.run_module(*task(emulator, "web1", event_id))) == ({"approved": [event_id]}, True)
-    assert emulator.posts() == [("web1", [event_id], 500), ("web1", [event_id], 200)]
-
-
-def test_an_unreadable_document_posts_nothing(ansible, fleet):
-    emulator = fleet("web1")
-    event_id = emulator.schedule("Reboot", "web1")
-    emulator.fault("broken_json", methods=["GET"])
-    result = ansible.run_module(*task(emulator, "web1", event_id, retry_for=1))
-    assert result.failed
-    assert "answered 200 OK, but not with a Scheduled Events document" in result["msg"]
-    assert emulator.posts() == []
 
 
 def test_an_event_that_goes_between_reading_and_posting_does_not_keep_the_other_unacknowledged(ansible, fleet):

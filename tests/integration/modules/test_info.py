@@ -149,23 +149,6 @@ def test_the_newest_version_that_the_host_knows_is_asked_for_with_auto(ansible, 
     assert (result["api_version"], emulator.polls("vm1")["polls"]) == (newest, asked)
 
 
-def test_a_version_newer_than_all_is_refused_with_what_the_host_knows(ansible, pair):
-    result = ansible.run_module(INFO, {"endpoint": pair.endpoints["web1"], "api_version": "2024-07-09"})
-    url = f"{pair.endpoints['web1']}/metadata/scheduledevents?api-version=2024-07-09"
-    assert result["msg"] == (
-        f'GET {url} answered 400 Bad Request: api-version "2024-07-09" is not known to this host; '
-        "it names as its newest 2020-07-01, 2019-08-01, 2019-04-01"
-    )
-
-
-def test_a_newer_preview_passes_through(ansible, web_host):
-    event = {"EventId": "A", "EventType": "SpotRebalanceRecommendation", "Resources": ["vm1"], "Hint": 1}
-    host = web_host(200, json.dumps({"DocumentIncarnation": 5, "Events": [event]}).encode())
-    arguments = {"endpoint": host.endpoint, "api_version": "2024-07-09", "vm_name": "vm1"}
-    (seen,) = ansible.run_module(INFO, arguments)["events"]
-    assert (seen["event_type"], seen["additional"]) == ("SpotRebalanceRecommendation", {"Hint": 1})
-
-
 @pytest.fixture(scope="module")
 def filtered(ansible, fleet):
     """Way of reading → the names of the events that vm1 gets that way; way → the whole result."""
@@ -320,18 +303,3 @@ def test_a_filter_that_no_event_meets_is_warned_of(ansible, web_host):
         'event_id: "nonsense" is not the id of an event, so no event has it; '
         "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123",
     ]
-
-
-def test_an_empty_first_answer_is_not_taken_for_no_events(ansible, emulate):
-    emulator = emulate([{"name": "vm1"}], "--empty-first", "--manual-clock")
-    event_id = emulator.schedule("Reboot", "vm1")
-    assert ids(ansible.run_module(INFO, {"endpoint": emulator.endpoints["vm1"]})) == [event_id]
-
-
-def test_transient_failures_are_retried(ansible, fleet):
-    emulator = fleet("vm1")
-    event_id = emulator.schedule("Reboot", "vm1")
-    for kind, status in (("status", 410), ("status", 500), ("cut", None), ("reset", None)):
-        emulator.fault(kind, count=1, **({"status": status} if status else {}))
-    assert ids(ansible.run_module(INFO, {"endpoint": emulator.endpoints["vm1"]})) == [event_id]
-    assert emulator.polls("vm1")["failures_injected"] == 4
