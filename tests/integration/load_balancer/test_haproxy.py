@@ -142,15 +142,6 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(haproxy_
     assert haproxy_fleet.lb2.all_up()
 
 
-def test_a_haproxy_without_its_socket_is_named(haproxy_fleet):
-    haproxy_fleet.lb2.stop()
-    haproxy_fleet.lb2.socket.unlink()
-    run = haproxy_fleet.host.run("drained", rc=2)
-    message = " ".join(run.output.split())
-    assert f'lb2: "show servers state" could not be sent to {haproxy_fleet.lb2.socket}: No such file' in message
-    assert not haproxy_fleet.host.marker.exists()
-
-
 def test_a_haproxy_that_is_restarted_during_the_drain_is_drained_again(haproxy_fleet, backend):
     request = slow_request(haproxy_fleet.lb1)
     run = haproxy_fleet.host.start("drained", load_balancer_drain_timeout=60)
@@ -230,14 +221,6 @@ def test_what_an_operator_took_out_stays_out(haproxy_fleet):
     assert haproxy_fleet.lb2.status()["www/web1"] == "UP"
 
 
-def test_a_server_that_is_down_can_be_drained(haproxy_fleet, backend):
-    backend.flag.parent.mkdir()
-    backend.flag.touch()
-    until(lambda: set(haproxy_fleet.lb2.status().values()) == {"DOWN"})
-    haproxy_fleet.host.run("drained")
-    assert haproxy_fleet.lb1.status()["www/web1"] == "MAINT"
-
-
 def test_a_server_that_does_not_come_up_is_named_with_its_check(haproxy_fleet, backend):
     haproxy_fleet.host.run("drained")
     backend.flag.parent.mkdir()
@@ -279,12 +262,6 @@ def test_check_mode_shows_the_change_and_changes_nothing(haproxy_fleet):
     haproxy_fleet.host.run("drained")
     haproxy_fleet.host.run("active", check=True)
     assert haproxy_fleet.lb1.status()["www/web1"] == "MAINT"
-
-
-def test_a_server_name_that_no_balancer_knows_is_refused_before_anything_is_changed(haproxy_fleet):
-    run = haproxy_fleet.host.run("drained", rc=2, load_balancer_haproxy_server="web9")
-    assert "No server is called web9 on lb1, lb2, in any backend" in " ".join(run.output.split())
-    assert not haproxy_fleet.host.marker.exists()
 
 
 def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, haproxy_fleet):
