@@ -4,9 +4,8 @@
 
 """The role controller_setup in check mode, with a stand-in for a controller."""
 
-import os
-
 import pytest
+from stand_ins import stand_in
 
 LOOKUP = """
 import os
@@ -39,18 +38,13 @@ ALL = ("organizations", "labels", "projects", "inventories", "credentials", "cre
 @pytest.fixture
 def check(ansible, tmp_path):
     """Run the role in check mode: ``check(state, *objects)``: the kinds that the controller has."""
-    plugins = tmp_path / "ansible_collections" / "awx" / "awx" / "plugins"
-    files = {"lookup/controller_api.py": LOOKUP, **{f"action/{name}.py": ACTION for name in MODULES}}
-    for path, text in files.items():
-        (plugins / path).parent.mkdir(parents=True, exist_ok=True)
-        (plugins / path).write_text(text)
-    paths = os.pathsep.join([str(tmp_path), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
+    plugins = {"lookup/controller_api": LOOKUP, **{f"action/{name}": ACTION for name in MODULES}}
+    found = stand_in(tmp_path, "awx.awx", plugins)
 
     def run(state, *objects):
         role = {"role": "maintops.scheduled_events.controller_setup", "controller_setup_project_path": "fleet"}
         play = {"hosts": "localhost", "gather_facts": False, "roles": [{**role, "controller_setup_state": state}]}
-        env = {"ANSIBLE_COLLECTIONS_PATH": paths, "OBJECTS": " ".join(objects)}
-        done = ansible.run_playbook([play], check=True, env=env)
+        done = ansible.run_playbook([play], check=True, env={**found, "OBJECTS": " ".join(objects)})
         assert done.rc == 0, done.output
         return done
 

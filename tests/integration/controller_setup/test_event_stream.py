@@ -8,9 +8,9 @@ Their options, and the inputs of the types of credentials, are those of the docu
 """
 
 import json
-import os
 
 import pytest
+from stand_ins import stand_in
 
 ACTION = """
 import json
@@ -83,10 +83,7 @@ class Server:
 
     def __init__(self, ansible, directory):
         self._ansible, self.directory = ansible, directory
-        actions = directory / "ansible_collections" / "ansible" / "eda" / "plugins" / "action"
-        actions.mkdir(parents=True)
-        for name in MODULES:
-            (actions / f"{name}.py").write_text(ACTION)
+        self._found = stand_in(directory, "ansible.eda", {f"action/{name}": ACTION for name in MODULES})
 
     def play(self, hosts, tasks, *, check=False, installed=True):
         role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": tasks}
@@ -95,8 +92,7 @@ class Server:
             name: {"ansible_connection": "local", "controller_setup_rulebook": RULEBOOK, **variables}
             for name, variables in hosts.items()
         }
-        paths = os.pathsep.join([str(self.directory)] * installed + [os.environ["ANSIBLE_COLLECTIONS_PATH"]])
-        env = {"ANSIBLE_COLLECTIONS_PATH": paths, "EDA_SERVER": str(self.directory)}
+        env = {**(self._found if installed else {}), "EDA_SERVER": str(self.directory)}
         return self._ansible.run_playbook(plays, inventory={"all": {"hosts": inventory}}, check=check, env=env)
 
     def asked(self, host):

@@ -4,7 +4,7 @@
 
 """What the role controller_setup refuses before it changes anything, with a lookup in place of the controller."""
 
-import os
+from stand_ins import stand_in
 
 LOOKUP = """
 from ansible.errors import AnsibleError
@@ -36,15 +36,12 @@ HOSTS = {
 
 
 def test_the_preflight_names_what_is_missing(ansible, tmp_path):
-    lookups = tmp_path / "ansible_collections/stand_in/awx/plugins/lookup"
-    lookups.mkdir(parents=True)
-    (lookups / "controller_api.py").write_text(LOOKUP)
     hosts = {name: {"ansible_connection": "local", **variables} for name, variables in HOSTS.items()}
     play = {"hosts": "all", "gather_facts": False, "tasks": [PREFLIGHT]}
     run = ansible.run_playbook(
         [{**play, "vars": {"controller_setup_collection": "stand_in.awx"}}],
         inventory={"all": {"hosts": hosts}},
-        env={"ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(tmp_path), os.environ["ANSIBLE_COLLECTIONS_PATH"]])},
+        env=stand_in(tmp_path, "stand_in.awx", {"lookup/controller_api": LOOKUP}),
     )
     failed = {each.host: each["msg"] for each in run.all() if each.failed and each.action.endswith(("fail", "assert"))}
     assert failed.keys() == {"unreachable", "missing", "sourceless"}, run.output

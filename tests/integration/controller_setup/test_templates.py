@@ -8,9 +8,9 @@ A controller replaces variables of the template and of the inventory with the de
 """
 
 import json
-import os
 
 import pytest
+from stand_ins import stand_in
 
 ACTION = """
 import json
@@ -39,9 +39,7 @@ OWN = {
 @pytest.fixture(scope="module")
 def templates(ansible, tmp_path_factory):
     directory = tmp_path_factory.mktemp("stand_in")
-    actions = directory / "ansible_collections" / "awx" / "awx" / "plugins" / "action"
-    actions.mkdir(parents=True)
-    (actions / "job_template.py").write_text(ACTION)
+    found = stand_in(directory, "awx.awx", {"action/job_template": ACTION})
     role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": "templates"}
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
     play["vars"] = {
@@ -49,12 +47,10 @@ def templates(ansible, tmp_path_factory):
         "controller_setup_url": "https://awx.example.com",
         "controller_setup_variables": OWN,
     }
-    paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
-    env = {"ANSIBLE_COLLECTIONS_PATH": paths, "TEMPLATES": str(directory / "templates")}
-    run = ansible.run_playbook([play], env=env)
+    run = ansible.run_playbook([play], env={**found, "TEMPLATES": str(directory / "templates")})
     assert run.rc == 0, run.output
-    found = [json.loads(line) for line in (directory / "templates").read_text().splitlines()]
-    return {template["name"]: template for template in found}
+    made = [json.loads(line) for line in (directory / "templates").read_text().splitlines()]
+    return {template["name"]: template for template in made}
 
 
 def asked(template):

@@ -6,9 +6,9 @@
 
 import collections
 import json
-import os
 
 import pytest
+from stand_ins import stand_in
 
 LOOKUP = """
 from ansible.plugins.lookup import LookupBase
@@ -54,10 +54,7 @@ STATES = ("present", "absent")
 def asked(ansible, tmp_path_factory):
     """Host → the kind and the arguments of each request."""
     directory = tmp_path_factory.mktemp("stand_in")
-    plugins = directory / "ansible_collections" / "awx" / "awx" / "plugins"
-    for kind, name, source in [("lookup", "controller_api", LOOKUP), *(("action", name, ACTION) for name in KINDS)]:
-        (plugins / kind).mkdir(parents=True, exist_ok=True)
-        (plugins / kind / f"{name}.py").write_text(source)
+    plugins = {"lookup/controller_api": LOOKUP, **{f"action/{name}": ACTION for name in KINDS}}
     local = {"ansible_connection": "local", **REQUIRED}
     hosts = {
         f"{name}-{state}": {**local, "controller_setup_state": state, **variables}
@@ -71,11 +68,10 @@ def asked(ansible, tmp_path_factory):
     }
     hosts.update({"shared": shared["default-absent"], "kept": shared["kept"]})
     tasks = [{"ansible.builtin.include_role": {"name": "maintops.scheduled_events.controller_setup"}}]
-    paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         inventory={"all": {"hosts": hosts}},
-        env={"ANSIBLE_COLLECTIONS_PATH": paths, "ASKED": str(directory / "asked")},
+        env={**stand_in(directory, "awx.awx", plugins), "ASKED": str(directory / "asked")},
     )
     failed = {each.host: each["msg"] for each in run.all() if each.failed}
     assert list(failed) == ["shared"], run.output
