@@ -45,7 +45,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._send(answer.status, answer.read())
         relayed.close()
 
-    do_GET = do_POST = _carry_out  # noqa: N815 - the names that http.server looks for
+    do_GET = do_POST = _carry_out
 
     def _send(self, status: int, content: bytes, length: int | None = None) -> None:
         self.send_response(status)

@@ -10,13 +10,14 @@ etag (412) and one while another is under way (429 RetryableError), and throttle
 
 import collections
 import copy
-import http.server
 import json
 import os
 import pathlib
 import re
 import threading
 import urllib.parse
+
+from web_servers import Handler, WebServer
 
 SUBSCRIPTION = "/subscriptions/11111111-2222-3333-4444-555555555555"
 NETWORK = f"{SUBSCRIPTION}/resourceGroups/shop/providers/Microsoft.Network"
@@ -193,29 +194,17 @@ def _etag_mismatch():
 
 
 def serve(stand_in):
-    """Serve it on loopback; the server, whose ``url`` is its address. End it with ``shutdown`` and ``server_close``."""
+    """Serve it on loopback; the server."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Answering(Handler):
         def _answer(self):
-            length = int(self.headers.get("Content-Length") or 0)
-            answer = send(stand_in, self.command, self.path, self.headers, self.rfile.read(length))
-            self.send_response(answer.status)
-            if answer.pause:
-                self.send_header("Retry-After", str(answer.pause))
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
+            answer = send(stand_in, self.command, self.path, self.headers, self.content())
+            pause = {"Retry-After": str(answer.pause)} if answer.pause else {}
+            self.reply(answer.status, answer.body, {"Content-Type": "application/json", **pause})
 
-        do_GET = do_PUT = do_POST = _answer  # noqa: N815
+        do_GET = do_PUT = do_POST = _answer
 
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    return server
+    return WebServer(Answering)
 
 
 def environment(stand_in):

@@ -4,7 +4,6 @@
 
 """Drills of a real polling unit, which asks an emulator in the place of Azure all the time."""
 
-import http.server
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import threading
 
 import pytest
 from emulation import LIMIT, until
+from web_servers import Handler, WebServer
 
 from playbooks import LOCAL
 
@@ -156,21 +156,15 @@ def test_an_event_of_azure_aborts_the_drill_and_is_handled(drill, vm):
 def service():
     """A service under test; ``asked`` is set with the first request, so after the preview of the drill."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Answer(Handler):
         def do_GET(self):
             self.server.asked.set()
-            self.send_response(204)
-            self.end_headers()
+            self.reply(200)
 
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = WebServer(Answer)
     server.asked = threading.Event()
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
-    server.shutdown()
-    server.server_close()
+    server.stop()
 
 
 def test_a_watched_event_of_azure_is_judged_and_announced_by_nobody_else(drill, vm, service):
@@ -182,7 +176,7 @@ def test_a_watched_event_of_azure_is_judged_and_announced_by_nobody_else(drill, 
 
     other = threading.Thread(target=announce, daemon=True)
     other.start()
-    url = f"http://127.0.0.1:{service.server_address[1]}/"
+    url = f"{service.url}/"
     run = drill(watch=True, event_type="Redeploy", probe_urls=[url], steady=0.5)
     other.join(LIMIT)
     assert run.one(task="Drill")["outcome"] == "passed", run.output

@@ -49,8 +49,7 @@ def arm():
     server = serve(stand_in)
     stand_in.url = server.url
     yield stand_in
-    server.shutdown()
-    server.server_close()
+    server.stop()
 
 
 def role(state, provider, pool, **keywords):

@@ -5,7 +5,6 @@
 """HAProxy, in a separate process on loopback, and web servers behind it."""
 
 import csv
-import http.server
 import pathlib
 import socket
 import subprocess
@@ -13,6 +12,7 @@ import threading
 
 from emulation import until
 from ports import free_port
+from web_servers import Handler, WebServer
 
 CONFIGURATION = """\
 global
@@ -44,23 +44,16 @@ class Backend:
         self._released = threading.Event()
         backend = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
                 if self.path == "/slow":
                     backend._released.wait(60)
-                self.send_response(503 if self.path == "/healthz" and backend.flag.exists() else 200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.reply(503 if self.path == "/healthz" and backend.flag.exists() else 200)
 
-            def log_message(self, *_arguments: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self._server.daemon_threads = True
+        self._server = WebServer(Answer, port)
         self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def release(self) -> None:
         """Answer the slow requests."""
@@ -69,8 +62,7 @@ class Backend:
     def stop(self) -> None:
         """End it."""
         self.release()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
 
 class HAProxy:

@@ -5,9 +5,8 @@
 """Small hosts on loopback that give one fixed answer, and know what they were asked."""
 
 import contextlib
-import http.server
-import threading
-from typing import Any
+
+from web_servers import Handler, WebServer
 
 
 class WebHost:
@@ -27,33 +26,19 @@ class WebHost:
         self.asked: list[tuple[str, str, dict[str, str]]] = []  # method, target, headers in lower case
         host = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             protocol_version = "HTTP/1.1"
 
             def _answer(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.content()
                 names = {name.lower(): value for name, value in self.headers.items()}
                 host.asked.append((self.command, self.path, names))
                 matching = (other for start, other in (path_bodies or {}).items() if self.path.startswith(start))
-                content = next(matching, body)
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
-                    self.send_header(name, value)
-                self.end_headers()
                 with contextlib.suppress(OSError):  # the other end was killed
-                    self.wfile.write(content)
+                    self.reply(status, next(matching, body), headers or {})
 
-            do_GET = do_POST = _answer  # noqa: N815 - the names that http.server looks for
+            do_GET = do_POST = _answer
 
-            def log_message(self, *_arguments: Any) -> None:
-                """Keep the output of the tests free of it."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server = WebServer(Answer)
+        self.endpoint = self._server.url
+        self.stop = self._server.stop

@@ -7,11 +7,9 @@
 No Windows and no PowerShell run here: see test_respond_stand_in.py.
 """
 
-import http.server
-import threading
-
 import pytest
 from emulation import until
+from web_servers import Handler, WebServer
 from windows import CONNECTION, windows
 
 from playbooks import module_task, play
@@ -31,19 +29,13 @@ TASKS = """---
 """
 
 
-class Health(http.server.BaseHTTPRequestHandler):
+class Health(Handler):
     """Answers 503 as long as the flag of the host exists that the path names."""
 
     def do_GET(self):
         status = 503 if self.server.flags[self.path.strip("/")].exists() else 200
         self.server.statuses.setdefault(self.path.strip("/"), []).append(status)
-        self.send_response(status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, *_arguments):
-        pass
+        self.reply(status, b"ok")
 
 
 class Story:
@@ -58,7 +50,7 @@ class Story:
         (directory / "maintain.yml").write_text(TASKS)
         inventory = emulator.inventory(
             rolling_maintenance_endpoint=lambda name: emulator.endpoints[name],
-            load_balancer_probe_url=lambda name: f"http://127.0.0.1:{server.server_address[1]}/{name}",
+            load_balancer_probe_url=lambda name: f"{server.url}/{name}",
         )
         hosts = inventory["all"]["hosts"]
         hosts["alpha"].update(rolling_maintenance_state_directory=str(state), rolling_maintenance_reboot="never")
@@ -106,13 +98,10 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(ansible, fleet, tmp_path_factory):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Health)
+    server = WebServer(Health)
     server.statuses = {}
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
     yield Story(ansible, fleet, tmp_path_factory.mktemp("maintenance"), server)
-    server.shutdown()
-    server.server_close()
+    server.stop()
 
 
 def test_a_survey_finds_the_same_on_both_hosts_before(story):

@@ -7,7 +7,6 @@
 Each hook that raises a flag runs here. The others ask a product, and are checked by what they contain.
 """
 
-import http.server
 import json
 import os
 import pathlib
@@ -23,6 +22,7 @@ import pytest
 import yaml
 from code_blocks import data
 from page_blocks import blocks, pages
+from web_servers import Handler, WebServer
 
 ROOT = pathlib.Path(__file__).parents[3]
 SPECS = "roles/poller/meta/argument_specs.yml"
@@ -87,7 +87,7 @@ class Web:
         self.open, self.served, self.arrived, self.release = 0, 0, threading.Event(), threading.Event()
         web = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             def do_GET(self):
                 if self.path != "/health":
                     web.open += 1
@@ -95,15 +95,10 @@ class Web:
                     web.release.wait()
                     web.open -= 1
                     web.served += 1
-                self.send_response(503 if self.path == "/health" and flag.exists() else 200)
-                self.end_headers()
+                self.reply(503 if self.path == "/health" and flag.exists() else 200)
 
-            def log_message(self, *_arguments):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.server = WebServer(Answer)
+        self.url = self.server.url
 
     def health(self):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -114,8 +109,7 @@ class Web:
 
     def stop(self):
         self.release.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.stop()
 
 
 class Host:
@@ -195,7 +189,7 @@ def test_an_example_does_not_report_a_drain_that_did_not_happen(host, hooks, bro
     assert host.run_all([hook for hook in raising(hooks) if hook["phase"] == "prepare"], connections=0) not in (0, 75)
 
 
-class Patroni(http.server.BaseHTTPRequestHandler):
+class Patroni(Handler):
     """A node: it is the primary until a switchover has succeeded; ``answers`` are those of the next switchovers."""
 
     def do_GET(self):
@@ -206,18 +200,9 @@ class Patroni(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         status = self.server.answers.pop(0)
-        self.server.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.asked.append(self.content().decode())
         self.server.primary = status != 200
         self.reply(status)
-
-    def reply(self, status, body=b""):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_arguments):
-        pass
 
 
 def recipe(name):
@@ -226,28 +211,22 @@ def recipe(name):
 
 
 def test_a_primary_is_handed_over_before_the_hook_of_patroni_succeeds(host):
-    server = http.server.HTTPServer(("127.0.0.1", 0), Patroni)
+    server = WebServer(Patroni)
     server.primary, server.answers, server.asked = True, [503, 200], []
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     hook = {"content": recipe("patroni-prepare").replace("127.0.0.1:8008", f"127.0.0.1:{server.server_port}")}
     assert (host.run(hook, 0), server.primary) == (75, True)  # Patroni did not carry it out: ask again
     assert (host.run(hook, 0), server.primary) == (0, False)
     assert (host.run(hook, 0), server.asked) == (0, ['{"leader": "db1"}'] * 2)  # a replica has nothing to hand over
-    server.shutdown()
-    server.server_close()
+    server.stop()
     assert host.run(hook, 0) == 75
 
 
-class Channel(http.server.BaseHTTPRequestHandler):
+class Channel(Handler):
     """A receiver of messages."""
 
     def do_POST(self):
-        self.server.posts.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_arguments):
-        pass
+        self.server.posts.append((self.path, json.loads(self.content())))
+        self.reply(200)
 
 
 class Babble(socketserver.BaseRequestHandler):
@@ -272,16 +251,13 @@ def notify(directory, url):
 
 
 def test_a_channel_gets_a_message_and_one_that_is_down_holds_nothing_up(tmp_path):
-    server = http.server.HTTPServer(("127.0.0.1", 0), Channel)
+    server = WebServer(Channel)
     server.posts = []
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    assert notify(tmp_path, url).returncode == 77  # a message prepares nothing
+    assert notify(tmp_path, server.url).returncode == 77  # a message prepares nothing
     text = "web1 has come back from Reboot (C7061BAC), not before 2026-04-11T22:26:58Z"
     assert server.posts == [("/channel", {"text": text})]
-    server.shutdown()
-    server.server_close()
-    ended = notify(tmp_path, url)
+    server.stop()
+    ended = notify(tmp_path, server.url)
     assert (ended.returncode, ended.stdout) == (77, "no message was sent: URLError\n")  # its address stays secret
 
 

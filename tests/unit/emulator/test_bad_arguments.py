@@ -4,12 +4,11 @@
 
 """Every verb with values that make no sense: a message and an exit status, never an exception."""
 
-import http.server
 import json
-import threading
 
 import pytest
 from scheduled_events_emulator.cli import main
+from web_servers import Handler, WebServer
 
 LONG = "9" * 5000
 BYTES = "\udcff"  # what an argument that is not UTF-8 reads as
@@ -190,28 +189,19 @@ def other_server():
     running = []
 
     def start(body):
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.content()
+                self.reply(200, body)
 
-            do_POST = do_DELETE = do_GET  # noqa: N815 - as above
+            do_POST = do_DELETE = do_GET
 
-            def log_message(self, *_arguments):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        running.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
+        running.append(WebServer(Answer))
+        return running[-1].url
 
     yield start
     for server in running:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("1h", 3600), ("2d", 172800)])

@@ -4,15 +4,14 @@
 
 """The messages of Event Grid. They follow Microsoft's pages; none of them was recorded."""
 
-import http.server
 import json
 import queue
-import threading
 import time
 
 import pytest
 from scheduled_events_emulator.cli import main
 from scheduled_events_emulator.event_grid import Delivery
+from web_servers import Handler, WebServer
 
 from .conftest import FLEET, LIMIT
 
@@ -121,39 +120,30 @@ def test_both_schemas_carry_the_same_data(emulate):
     assert served.control("GET", "event-grid?schema=other").status == 400
 
 
-class Receiver(http.server.ThreadingHTTPServer):
+class Receiver(WebServer):
     """A webhook on loopback that answers with ``status``. ``received``: the headers and the JSON of each request."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Request)
+        super().__init__(Request)
         self.received, self.status = queue.Queue(), 200
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}/hook"
 
     def take(self, count):
         return [self.received.get(timeout=LIMIT) for _number in range(count)]
 
 
-class Request(http.server.BaseHTTPRequestHandler):
+class Request(Handler):
     def do_POST(self):
-        body, status = self.rfile.read(int(self.headers["Content-Length"])), self.server.status
-        self.server.received.put((self.headers, json.loads(body)))  # before the answer, which lets the next one come
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_arguments):
-        pass
+        status = self.server.status
+        # Before the answer, which lets the next one come.
+        self.server.received.put((self.headers, json.loads(self.content())))
+        self.reply(status)
 
 
 @pytest.fixture
 def receiver():
-    with Receiver() as server:
-        yield server
-        server.shutdown()
+    server = Receiver()
+    yield server
+    server.stop()
 
 
 def test_each_message_is_posted_as_often_as_asked_with_the_token(emulate, receiver):

@@ -4,14 +4,12 @@
 
 """A metadata service on loopback that answers what a test scripted, and remembers what it was asked."""
 
-import http.server
 import json
 import os
-import socketserver
-import threading
 
 import pytest
 from _scheduled_events.clock import Clock as LibraryClock
+from web_servers import Handler, WebServer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAYLOADS = os.path.join(HERE, "..", "..", "..", "payloads")
@@ -55,47 +53,30 @@ class Clock:
         self.now += seconds
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Scripted(Handler):
     protocol_version = "HTTP/1.1"
 
     def answer(self):
         script = self.server.script
-        length = int(self.headers.get("Content-Length", 0))
-        self.server.asked.append((self.command, self.path, dict(self.headers), self.rfile.read(length).decode()))
+        self.server.asked.append((self.command, self.path, dict(self.headers), self.content().decode()))
         answer = script.pop(0) if len(script) > 1 else script[0]
         if answer is None:  # break the connection off
             self.close_connection = True
             return
         status, body, headers = answer
-        body = body if isinstance(body, bytes) else body.encode("utf-8")
-        self.send_response(status)
-        for name, value in dict({"Content-Length": str(len(body))}, **headers).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(status, body if isinstance(body, bytes) else body.encode("utf-8"), headers)
 
-    do_GET = do_POST = answer  # noqa: N815 - the names that http.server looks for
-
-    def log_message(self, *args):
-        pass
-
-
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True  # a client that keeps its connection holds up neither the next one nor the end
+    do_GET = do_POST = answer
 
 
 class Service:
     """``script`` holds the answers in their order, (status, body, headers) or None; the last one is repeated."""
 
     def __init__(self):
-
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = WebServer(Scripted)
         self.server.script = self.script = []
         self.server.asked = self.asked = []
-        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
-        self.thread.daemon = True
-        self.thread.start()
+        self.endpoint, self.stop = self.server.url, self.server.stop
 
     def answers(self, *script):
         self.script[:] = [self.complete(answer) for answer in script]
@@ -107,12 +88,6 @@ class Service:
         if isinstance(answer, (str, bytes)):
             answer = (200, answer)
         return answer if len(answer) == 3 else (answer[0], answer[1], {})
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(60)
-        assert not self.thread.is_alive(), "the service did not stop"
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@
 """What ``endpoint: auto`` does in a module, with a default address on loopback. Modules have no option for that."""
 
 import functools
-import http.server
-import threading
 
 import pytest
+from web_servers import Handler, WebServer
 
 from plugins.module_utils import _module
 from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
@@ -28,23 +27,16 @@ class Module:
         self.params = {name: option.get("default") for name, option in COMMON_OPTIONS.items()} | options
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Answer(Handler):
     def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"DocumentIncarnation": 7, "Events": []}')
-
-    def log_message(self, *_arguments):
-        pass
+        self.reply(200, b'{"DocumentIncarnation": 7, "Events": []}')
 
 
 @pytest.fixture
 def port():
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
+    server = WebServer(Answer)
+    yield server.server_port
+    server.stop()
 
 
 @pytest.fixture

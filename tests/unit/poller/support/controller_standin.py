@@ -5,19 +5,13 @@
 """A stand-in for a controller, for what a real one (tests/controllers) cannot show quickly: faults at a given request,
 and VMs whose clocks a test moves."""
 
-import http.server
 import json
 import re
-import socketserver
-import ssl
-import threading
 import urllib.parse
 
+from web_servers import Handler, WebServer
+
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
-
-
-class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
 
 
 class Controller:
@@ -34,18 +28,8 @@ class Controller:
         self.template = {"id": 7, "name": "respond", "organization": 3, "job_slice_count": 1}
         self.launch = dict(PROMPTS, variables_needed_to_start=[], passwords_needed_to_start=[])
         handler = type("Handler", (_Handler,), {"controller": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        scheme = "https" if certificate else "http"
-        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def stop(self):
-        self._server.shutdown()
-        self._server.server_close()
+        server = WebServer(handler, certificate=certificate)
+        self.url, self.stop = server.url, server.stop
 
     def launched(self):
         """The bodies of the launches."""
@@ -120,7 +104,7 @@ def summaries_of(job, query):
     return {"results": [{"host_name": host} for host in job["ran"] if host in query["host_name__in"].split(",")]}
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     controller = None
     protocol_version = "HTTP/1.1"
     wbufsize = 65536  # an answer in one piece
@@ -129,7 +113,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._carry_out(None)
 
     def do_POST(self):
-        self._carry_out(json.loads(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        self._carry_out(json.loads(self.content().decode()))
 
     def _carry_out(self, body):
         url = urllib.parse.urlsplit(self.path)  # a whole URL if we are the proxy
@@ -141,11 +125,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         content = (
             document if isinstance(document, bytes) else b"" if document is None else json.dumps(document).encode()
         )
-        self.send_response(status)
-        for key, value in dict({"Content-Length": str(len(content))}, **headers).items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_arguments):
-        pass
+        self.reply(status, content, headers)

@@ -5,17 +5,16 @@
 """A small metadata service on loopback, and the polling unit as a process."""
 
 import contextlib
-import http.server
 import json
 import os
 import socket
-import socketserver
 import subprocess
 import sys
 import threading
 import time
 
 from command_runs import Runs
+from web_servers import Handler, WebServer
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
 COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
@@ -44,12 +43,9 @@ class Imds:
         self.hang_next, self.hang_on_new_connection, self.release = False, False, threading.Event()
         imds = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
-
-            def log_message(self, *_arguments):
-                pass
 
             def do_GET(self):
                 if self.path.startswith("/metadata/instance/"):
@@ -66,22 +62,15 @@ class Imds:
                 self.answer(imds.status, json.dumps(document).encode())
 
             def do_POST(self):
-                imds.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+                imds.posts.append(json.loads(self.content().decode()))
                 self.answer(imds.post_status, b"")
 
             def answer(self, status, body):
                 with contextlib.suppress(OSError):
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
+                    self.reply(status, body)
 
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.server = WebServer(Answer)
+        self.url = self.server.url
 
     def announce(self, *ids, **changes):
         event = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
@@ -93,8 +82,7 @@ class Imds:
 
     def stop(self):
         self.release.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.stop()
 
 
 class Unit:

@@ -4,11 +4,9 @@
 
 """A receiver of webhooks on loopback, and messages for it."""
 
-import http.server
 import json
-import socketserver
-import ssl
-import threading
+
+from web_servers import Handler, WebServer
 
 EVENT = {
     "event_id": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
@@ -41,10 +39,7 @@ def message(number=1, phase="prepare", **event):
     }
 
 
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
+class Server(WebServer):
     def handle_error(self, *_arguments):
         """A client that does not wait for all of an answer, or does not like the certificate."""
 
@@ -59,41 +54,25 @@ class Receiver:
         self.requests, self.answers, self.raw = [], [], None
         receiver = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, *_arguments):
-                pass
-
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = self.content()
                 receiver.requests.append((self.path, dict(self.headers), body))
                 if receiver.raw is not None:
                     self.wfile.write(receiver.raw.replace(b"{path}", self.path.encode()))
                     self.close_connection = True
                     return
                 status, headers = receiver.answers.pop(0) if receiver.answers else (200, {})
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.reply(status, headers=headers)
 
-        self.server = Server(("127.0.0.1", port), Handler)
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.port = self.server.server_address[1]
-        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}/hook/T0SECRETPATH"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        server = Server(Answer, port, certificate)
+        self.port, self.stop = server.server_port, server.stop
+        self.url = f"{server.url}/hook/T0SECRETPATH"
 
     def bodies(self):
         return [json.loads(body.decode()) for _path, _headers, body in self.requests]
 
     def ids(self):
         return [headers["X-Scheduled-Events-Id"] for _path, headers, _body in self.requests]
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()

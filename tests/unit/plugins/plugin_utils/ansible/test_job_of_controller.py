@@ -4,11 +4,10 @@
 
 """What a controller says of a job, and all that does not count as its word."""
 
-import http.server
 import json
-import threading
 
 import pytest
+from web_servers import Handler, WebServer
 
 from plugins.plugin_utils._ansible.run import has_ended, this_job
 
@@ -19,26 +18,16 @@ TOKEN = "t0k3nt0k3n"
 
 @pytest.fixture
 def controller():
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Answer(Handler):
         def do_GET(self):
             self.server.asked.append((self.path, self.headers["Authorization"]))
             status, headers, body = self.server.answer
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+            self.reply(status, body if isinstance(body, bytes) else json.dumps(body).encode(), headers)
 
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = WebServer(Answer)
     server.asked, server.answer = [], (200, {}, {"id": 7, "status": "canceled"})
-    server.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield server
-    server.shutdown()
-    server.server_close()
+    server.stop()
 
 
 @pytest.fixture

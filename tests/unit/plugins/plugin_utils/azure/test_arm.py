@@ -5,15 +5,14 @@
 """Requests to a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import functools
-import http.server
 import json
 import math
 import socket
-import threading
 
 import pytest
 from ansible.errors import AnsibleError
 from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmStandIn, Refused, send
+from web_servers import Handler, WebServer
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible import run
@@ -154,31 +153,23 @@ def test_a_token_is_asked_for_with_the_subscription_and_kept_until_shortly_befor
     assert asked == [(0, SUBSCRIPTION.split("/")[2]), (600, SUBSCRIPTION.split("/")[2])]
 
 
-class Redirecting(http.server.BaseHTTPRequestHandler):
+class Redirecting(Handler):
     """Sends everything to another server, and keeps what it got."""
 
     def do_GET(self):
         self.server.got.append((self.path, self.headers.get("Authorization")))
-        self.send_response(307)
-        self.send_header("Location", f"{self.server.elsewhere}/stolen")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_arguments):
-        pass
+        self.reply(307, headers={"Location": f"{self.server.elsewhere}/stolen"})
 
 
 @pytest.fixture
 def servers():
     """Two servers on loopback, each of which redirects to the other."""
-    made = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) for _number in range(2)]
+    made = [WebServer(Redirecting) for _number in range(2)]
     for server, other in zip(made, reversed(made)):
-        server.got, server.elsewhere = [], f"http://127.0.0.1:{other.server_port}"
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        server.got, server.elsewhere = [], other.url
     yield made
     for server in made:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
 def test_the_token_never_goes_where_a_redirect_leads_and_no_netrc_replaces_it(servers, tmp_path, monkeypatch):

@@ -5,12 +5,12 @@
 """The load probe of a drill, against a service of this test."""
 
 import collections
-import http.server
 import socketserver
 import threading
 import time
 
 import pytest
+from web_servers import Handler, WebServer
 
 from plugins.plugin_utils._drill import load
 from plugins.plugin_utils._drill.load import Load, Options
@@ -26,11 +26,8 @@ class Service:
         self.down, self.stopped = False, threading.Event()
         service = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answer(Handler):
             protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_arguments):
-                pass
 
             def do_GET(self):
                 service.connections[self.client_address] += 1
@@ -49,21 +46,18 @@ class Service:
                 self.wfile.write(b"x" * size)
                 self.close_connection = kind == "cut"
 
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
+        class Server(WebServer):
             request_queue_size = 64
 
             def handle_error(self, *_arguments):
                 pass
 
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.server = Server(Answer)
+        self.url = f"{self.server.url}/"
 
     def stop(self):
         self.stopped.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.stop()
 
 
 @pytest.fixture

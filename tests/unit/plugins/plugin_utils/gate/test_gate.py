@@ -299,7 +299,8 @@ def test_a_host_that_is_left_out_for_its_event_is_named(play):
 
 
 @pytest.mark.parametrize(
-    ("option", "expected"), [("fleet", "hosts of the inventory"), ("checked_hosts", "hosts of the fleet or of the play")]
+    ("option", "expected"),
+    [("fleet", "hosts of the inventory"), ("checked_hosts", "hosts of the fleet or of the play")],
 )
 def test_names_that_no_host_has_are_refused(play, option, expected):
     with pytest.raises(GateError, match=f"rolling_maintenance_{option} names wbe2, expected {expected}. Correct"):
