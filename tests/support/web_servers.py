@@ -23,7 +23,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(len(body)), **dict(headers)}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if body:  # the client may have gone after the headers, as HAProxy does
+            self.wfile.write(body)
 
     def log_message(self, *_arguments):
         pass
