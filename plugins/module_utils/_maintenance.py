@@ -12,9 +12,9 @@ are ages on the host itself: the clocks of hosts and control nodes need not agre
 """
 
 import contextlib
-import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
+from ._scheduled_events.checks import decoded
 from ._scheduled_events.clock import CLOCK, Clock, Moment
 from ._scheduled_events.files import Folder, explained
 
@@ -72,7 +72,7 @@ def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
     except OSError as error:
         raise MaintenanceError(f"{folder.path_of(MARK)} cannot be read: {explained(error)}") from None
     try:
-        raw = json.loads(text)
+        raw = decoded(text)
         return Mark(
             owner=str(raw["owner"]),
             by=dict(raw["by"]),
@@ -213,7 +213,7 @@ class Host:
 
     def _raw_records(self) -> Dict[str, Any]:
         try:
-            return dict(json.loads(_read(self.folder, RECORD))["rounds"])
+            return dict(decoded(_read(self.folder, RECORD))["rounds"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 

@@ -92,7 +92,7 @@ def _said_by_the_unit() -> Tuple[List[str], bool]:
         # One that does not say it yet has prepared the host for any event that it knows.
         is_prepared = bool(known.get("unrecovered", known["events"]))
         return (waiting, is_prepared) if abs(CLOCK.wall() - known["time"]) <= STALE else ([], False)
-    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return [], False
 
 

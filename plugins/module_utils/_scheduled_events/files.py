@@ -15,6 +15,7 @@ import os
 import stat
 from typing import IO, Any, Callable, Container, Dict, Iterator, Optional, Tuple, Union
 
+from .checks import decoded
 from .clock import CLOCK, Clock, Moment
 
 LOCK_FILE = ".lock"  # in a directory whose files change together
@@ -103,9 +104,8 @@ def read_status(path: str) -> Dict[str, Any]:
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not an object of JSON.
-    :raises RecursionError: it is nested too deeply.
     """
-    found = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+    found = decoded(read_plain(path, most=LARGEST_STATUS))
     if not isinstance(found, dict):
         raise ValueError(f"{path} is not an object")
     return found
@@ -321,10 +321,7 @@ class Folder:
         :raises FileNotFoundError: there is no such file.
         :raises ValueError: it is not JSON.
         """
-        try:
-            return json.loads(self.read(name).decode())
-        except RecursionError as error:
-            raise ValueError("it is nested too deep") from error
+        return decoded(self.read(name))
 
     def written_at(self, name: str) -> float:
         """When a file was written last, in seconds since the epoch."""

@@ -29,6 +29,7 @@ import typing as t
 import uuid
 from pathlib import Path
 
+from ...module_utils._scheduled_events.checks import decoded
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import Changed, Folder, write_atomically
 
@@ -265,7 +266,7 @@ def decode(content: bytes) -> Generation:
 
     :raises ValueError: it is not whole, or something else.
     """
-    raw = json.loads(content.decode())
+    raw = decoded(content)
     if not isinstance(raw, dict) or raw.pop("sha256", None) != _digest_of(raw):
         raise ValueError("its digest is not that of its content")
     return Generation(raw["number"], raw["identity"], raw["files"])

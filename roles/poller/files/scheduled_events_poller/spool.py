@@ -227,10 +227,10 @@ def format_result(result: RunResult) -> bytes:
 def parse_result(text: bytes, request_id: str) -> Optional[RunResult]:
     """Read a result; ``None`` if it is not one."""
     try:
-        raw = json.loads(text.decode("utf-8"))
+        raw = checks.decoded(text)
         seconds = float(raw["seconds"])
         if raw["outcome"] not in OUTCOMES or not 0 <= seconds < float("inf"):  # nor NaN
             return None
         return RunResult(request_id, raw["outcome"], clean(str(raw["reason"]), LONGEST_REASON), seconds)
-    except (ValueError, RecursionError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError):
         return None

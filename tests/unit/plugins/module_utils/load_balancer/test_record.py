@@ -82,10 +82,11 @@ def test_a_record_of_the_first_release_is_read(record, path):
 
 
 NO_LEASE = '{"holders": ["a"], "found": {}, "returning": {"holder": "a", "seconds": 60}}'
+LONG = NO_LEASE.replace("60", "9" * 400 + ', "at": {"wall": 1, "monotonic": 1, "boot_id": ""}')
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"holders": ["a"]}', '{"holders": 1, "found": {}}', "null", NO_LEASE]
+    "content", ["", "{", "[]", '{"holders": ["a"]}', '{"holders": 1, "found": {}}', "null", NO_LEASE, LONG]
 )
 def test_a_record_that_cannot_be_read_is_named_with_what_to_do(record, path, content):
     path.parent.mkdir()

@@ -47,6 +47,8 @@ def status(tmp_path, monkeypatch):
 
 OLD = json.dumps({"time": 969.0, "events": [{"event_id": "A", "waits_until": "x", "hooks": {}}]})
 
+LONG = f'{{"time": {"9" * 400}, "events": []}}'
+
 
 def event(event_id, waits_until, **hooks):
     return {"event_id": event_id, "waits_until": waits_until, "hooks": hooks}
@@ -63,7 +65,7 @@ def test_the_events_that_wait_are_those_without_hooks_that_ran(status):
     assert waiting() == ["A"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"time": 980.0, "events": [1]}', OLD])
+@pytest.mark.parametrize("content", ["", "[]", '{"time": 980.0, "events": [1]}', OLD, LONG])
 def test_a_status_that_is_old_or_cannot_be_read_shows_no_event_that_waits(status, content):
     status.write_text(content)
     assert waiting() == []
