@@ -41,6 +41,6 @@ def rows_of(arm: Arm, query: str, subscriptions: t.Sequence[str]) -> list[t.Any]
         token = answer.get("$skipToken")
         if not token and len(rows) >= total:
             return rows
-        if not token or not page:
+        if not token or not page or len(rows) > total:
             raise ArmError(f"POST {URL} was answered with {len(rows)} of {total} rows. Run it again")
         options = {**options, "$skipToken": token}

@@ -47,6 +47,7 @@ def test_a_query_that_is_asked_too_often_waits_as_long_as_azure_says():
     [
         ({"totalRecords": 2, "data": [1], "resultTruncated": "true"}, "1 of 2 rows"),
         ({"totalRecords": 2, "data": [], "$skipToken": "again"}, "0 of 2 rows"),
+        ({"totalRecords": 2, "data": [1], "$skipToken": "again"}, "3 of 2 rows"),
         ({"totalRecords": 1, "data": {"rows": []}}, "without a list data"),
         ({"data": []}, "without a list data"),
         ([], "without a list data"),
@@ -54,4 +55,4 @@ def test_a_query_that_is_asked_too_often_waits_as_long_as_azure_says():
 )
 def test_rows_that_are_missing_are_not_taken_for_none(answer, message):
     with pytest.raises(ArmError, match=message):
-        asked(answer)
+        asked(answer, answer, answer)
