@@ -206,7 +206,7 @@ class Arm:
             content = answer.body[:300].decode("utf-8", "replace")
             if answer.status < 300:
                 raise ArmError(f"{request} was answered {answer.status}, and with {content!r}, expected JSON") from None
-        if 200 <= answer.status < 300:
+        if 200 <= answer.status < 300 and answer.status != 207:  # some of several parts failed
             return content
         raise _error_of(answer, content, request)
 

@@ -122,6 +122,12 @@ def test_an_answer_without_the_result_is_an_error(status):
         answering(status, b"").write("POST", POOL, "2024-05-01", None)
 
 
+def test_an_answer_for_several_parts_some_of_which_failed_is_an_error():
+    error = {"code": "207", "message": "partly", "details": [{"target": "A", "code": "Conflict", "message": "started"}]}
+    with pytest.raises(ArmError, match="was answered 207: 207 partly Conflict: started"):
+        answering(207, json.dumps({"error": error}).encode()).write("POST", POOL, "2024-05-01", None)
+
+
 @pytest.mark.parametrize("url", [".evil.example/a/b", "@evil.example/a/b", ":8443/a/b"])
 def test_no_request_goes_to_another_server_with_the_token(arm, url):
     arm._send = lambda *request: pytest.fail(f"sent {request}")
