@@ -187,7 +187,7 @@ class ImdsClient:
         """
         query = {"api-version": NAME_API_VERSION, "format": "text"}
         answer = self._request("GET", NAME_PATH, query, request_timeout=request_timeout)
-        name = answer.body.decode("utf-8", "replace").strip()
+        name = answer.body.decode("utf-8-sig", "replace").strip()
         if not name:
             raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no name yet", status=200)
         if len(name) > 256 or not name.isprintable() or "<" in name or "\ufffd" in name:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import socket
 
+import pytest
 from raw_service import Hang, Mark, RawService
 from test_hostile_answers import FAULTS, whole
 
@@ -274,10 +275,11 @@ def test_the_name_is_asked_for_until_it_is_answered(emulate, listen):
     assert listen(served.endpoint("web1")).take(1)[0]["vm_name"] == "web1"
 
 
-def test_a_name_that_is_a_template_reaches_no_play_as_one(listen):
-    service = RawService([whole(b"{{ x }}")], [whole(ANNOUNCED)])
+@pytest.mark.parametrize(("body", "name"), [(b"{{ x }}", "{ { x }}"), ("\ufeffweb1".encode(), "web1")])
+def test_a_name_that_is_a_template_or_marked_reaches_no_play_so(listen, body, name):
+    service = RawService([whole(body)], [whole(ANNOUNCED)])
     try:
-        assert listen(service.endpoint).take(1)[0]["vm_name"] == "{ { x }}"
+        assert listen(service.endpoint).take(1)[0]["vm_name"] == name
     finally:
         service.stop()
 

@@ -431,8 +431,8 @@ class Watch:
         self._outbox.add((self._url, key), message)
 
     async def _ask_name(self) -> str:
-        name = (await self._get(NAME_PATH, NAME_QUERY)).decode("utf-8").strip()
-        if len(name) > 256 or not name.isprintable() or "<" in name:
+        name = (await self._get(NAME_PATH, NAME_QUERY)).decode("utf-8-sig").strip()
+        if not 0 < len(name) <= 256 or not name.isprintable() or "<" in name:
             raise ValueError("it is not the name of a VM; check the endpoint, or give vm_name")
         return name
 

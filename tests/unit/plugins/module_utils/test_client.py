@@ -41,8 +41,9 @@ def test_a_document_is_asked_for_with_the_header_and_the_version(service, client
     assert "Content-Type" not in headers
 
 
-def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
-    service.answers("mySpotVM\n")
+@pytest.mark.parametrize("body", ["mySpotVM\n", "\ufeffmySpotVM"])
+def test_the_name_of_the_vm_is_asked_for_as_text(service, client, body):
+    service.answers(body)
     assert client.fetch_name() == "mySpotVM"
     [(method, path, headers, _body)] = service.asked
     assert (method, headers["Metadata"]) == ("GET", "true")
