@@ -197,7 +197,9 @@ def test_wherever_the_connection_breaks_the_state_is_either_the_new_one_or_the_o
         assert run("run2").read("one") == b"again"
 
 
-@pytest.mark.parametrize("left", [lambda content: content[:100], lambda content: bytes(len(content)), lambda _: b"", lambda _: b"[" * 100000])
+@pytest.mark.parametrize(
+    "left", [lambda content: content[:100], lambda content: bytes(len(content)), lambda _: b"", lambda _: b"[" * 100000]
+)
 def test_a_broken_newest_generation_is_an_error_that_names_it_and_the_one_before(host, run, left):
     put(run(), one="1")
     put(run(), one="2")
