@@ -245,20 +245,19 @@ def parse_not_before(text: Optional[str]) -> Optional[datetime.datetime]:
     try:
         if iso:
             day, time_of_day, hours, minutes = iso.groups()
-            moment = datetime.datetime.strptime(day + " " + time_of_day, "%Y-%m-%d %H:%M:%S")
             offset = datetime.timedelta(hours=abs(int(hours or 0)), minutes=int(minutes or 0))
-            moment += offset if (hours or "").startswith("-") else -offset
+            zone = datetime.timezone(-offset if (hours or "").startswith("-") else offset)
+            moment = datetime.datetime.strptime(day + " " + time_of_day, "%Y-%m-%d %H:%M:%S").replace(tzinfo=zone)
         elif _TIME_OF_DAY.search(text):
             moment = email.utils.parsedate_to_datetime(text)  # English names whatever the locale, weekday not checked
             if str(moment.year) not in text:  # it takes the year 0001, which means "none", for 2001
                 return None
         else:
             return None
-        if moment.year not in YEARS:
-            return None
         if moment.tzinfo is None:
-            return moment.replace(tzinfo=datetime.timezone.utc)
-        return moment.astimezone(datetime.timezone.utc)
+            moment = moment.replace(tzinfo=datetime.timezone.utc)
+        moment = moment.astimezone(datetime.timezone.utc)
+        return moment if moment.year in YEARS else None
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):  # all of them escape email.utils
         return None
 
