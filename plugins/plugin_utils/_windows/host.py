@@ -55,7 +55,10 @@ class Module:
 
     def take(self, arguments: dict[str, t.Any], options: dict[str, dict[str, t.Any]], *, name: str) -> None:
         """Check the arguments as a module does."""
-        checked = ArgumentSpecValidator(options).validate(arguments)
+        try:
+            checked = ArgumentSpecValidator(options).validate(arguments)
+        except OverflowError:  # ansible-core cannot convert a number
+            self.fail_json(wrong_option(options, arguments))
         if checked.error_messages:
             unsupported = isinstance(checked.errors[0], UnsupportedError)
             where = f"Unsupported parameters for ({name}) module: " if unsupported else ""

@@ -4,6 +4,8 @@
 
 """What the modules of ansible.windows are asked, and what becomes of their results."""
 
+import re
+
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 
@@ -106,3 +108,10 @@ def test_the_warnings_of_a_module_are_part_of_its_result(monkeypatch, warnings):
     monkeypatch.setitem(modules.MODULES, "load_balancer", (modules.MODULES["load_balancer"][0], warn))
     found = run_here(Host(), "load_balancer", OPTIONS)
     assert found == {"changed": False, **({"warnings": warnings} if warnings else {})}
+
+
+@pytest.mark.parametrize("number", [10**400, 10**5000, "9" * 400, float("inf")], ids=["400", "5000", "text", "inf"])
+def test_a_number_of_any_length_is_refused_as_on_other_hosts(number):
+    result = run_here(Host(), "maintenance_gate", {"step": "survey", "timeout": number})
+    assert result["failed"]
+    assert re.fullmatch(r"timeout is .{1,60}, expected a number from 0 to 1e\+08", result["msg"])
