@@ -276,7 +276,7 @@ def test_the_name_is_asked_for_until_it_is_answered(emulate, listen):
 
 
 @pytest.mark.parametrize(("body", "name"), [(b"{{ x }}", "{ { x }}"), ("\ufeffweb1".encode(), "web1")])
-def test_a_name_that_is_a_template_or_marked_reaches_no_play_so(listen, body, name):
+def test_a_name_reaches_a_play_without_its_template_and_its_byte_order_mark(listen, body, name):
     service = RawService([whole(body)], [whole(ANNOUNCED)])
     try:
         assert listen(service.endpoint).take(1)[0]["vm_name"] == name

@@ -68,7 +68,7 @@ def test_a_lease_that_has_run_out_or_whose_run_was_abandoned_keeps_nobody_out(ho
     assert not is_refused(host.lease("run2"))
 
 
-def test_a_lease_with_a_number_of_hundreds_of_digits_keeps_nobody_out(host):
+def test_a_lease_with_a_number_of_hundreds_of_digits_does_not_count(host):
     host.lease().renew(60.0)
     lease = host.folder.read(LEASE_FILE)
     host.folder.write(LEASE_FILE, lease.replace(b"60.0", b"9" * 400), mode=0o600)
