@@ -47,6 +47,7 @@ def resource_id_of(metadata: t.Mapping[str, t.Any]) -> str:
     :raises ArmError: it lacks what is needed.
     """
     compute = metadata.get("compute", metadata)
+    compute = compute if isinstance(compute, dict) else {}
     known = {name: str(compute.get(name) or "") for name in ("subscriptionId", "resourceGroupName", "name")}
     missing = [name for name, value in known.items() if not value]
     if missing:

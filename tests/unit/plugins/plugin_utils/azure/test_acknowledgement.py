@@ -131,8 +131,9 @@ def test_the_id_is_made_of_what_the_vm_said_about_itself():
     compute = {"subscriptionId": SUBSCRIPTION.split("/")[2], "resourceGroupName": "shop", "name": "web1"}
     assert resource_id_of({"compute": {**compute, "vmScaleSetName": ""}}) == VM
     assert resource_id_of({"compute": {**compute, "name": "pool_13", "vmScaleSetName": "pool"}}) == SET
-    with pytest.raises(ArmError, match="metadata lacks subscriptionId, resourceGroupName, name"):
-        resource_id_of({})
+    for lacking in ({}, {"compute": "web1"}):
+        with pytest.raises(ArmError, match="metadata lacks subscriptionId, resourceGroupName, name"):
+            resource_id_of(lacking)
 
 
 @pytest.mark.parametrize("ids", [[], ["../x"], [ONE, "a/b"], ["a?b"]])
