@@ -357,6 +357,20 @@ def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look,
     assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
 
 
+@pytest.mark.parametrize(("ends_in", "runs", "left"), [(-10.5, False, False), (-10.5, True, True), (60.0, False, True)])
+def test_a_job_whose_time_is_over_and_that_nothing_runs_keeps_out_no_request(
+    root_side, starter, monkeypatch, ends_in, runs, left
+):
+    monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
+    root_side.accept(ends_at=time.monotonic() + ends_in)
+    leave_many(root_side, [0])
+    with jobs.held(root_side.directories, root_side.run_id) if runs else contextlib.ExitStack():
+        Dispatcher(root_side.directories, starter).serve(clock=FakeClock(), processor=lambda: 0.0)
+    assert starter.ids == ([] if left else [a_run_id(0)])
+    assert root_side.jobs() == [root_side.run_id if left else a_run_id(0)]
+    assert left or root_side.result().outcome == "failed"
+
+
 @pytest.mark.parametrize(
     ("place", "name", "error"),
     [

@@ -83,6 +83,8 @@ class Dispatcher:
         :raises OSError: the directories of root cannot be used.
         """
         began = busy = clock.monotonic()
+        jobs.prepare(self._directories)
+        jobs.give_up_overdue(self._directories)
         while clock.monotonic() - began < LONGEST:
             before = processor()
             look = self.look()

@@ -204,6 +204,17 @@ def give_up(directories: Directories, request_id: str, reason: str) -> bool:
         return end(directories, RunResult(request_id, FAILED, reason, 0.0))
 
 
+def give_up_overdue(directories: Directories) -> None:
+    """Store a failure for each job whose time is over and that no process runs, so that it keeps out no new one.
+
+    The unit of such a job was stopped while it waited for its process, or its result could not be stored.
+    """
+    for request_id in sizes(directories):
+        job = revision(directories, request_id) or _read(_job(directories, request_id), request_id)
+        if job and time.monotonic() >= job.ends_at + OVERDUE:
+            give_up(directories, request_id, "its unit did not run before the last moment that its hooks had")
+
+
 def goes_down() -> bool:
     """Whether systemd is stopping all units, as for a reboot, of which that of the userspace alone keeps /run."""
     try:
