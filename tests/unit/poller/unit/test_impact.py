@@ -135,5 +135,21 @@ def test_a_restart_of_the_unit_is_no_reboot():
     assert Vm(before.state).step("Started") == []
 
 
+def test_a_unit_that_began_during_the_event_does_not_say_that_there_was_no_impact():
+    before = Vm()
+    before.step("Started")
+    vm = Vm(before.state)  # such as after a pause that was longer than the watchdog waits
+    assert [vm.step("Started"), vm.iterate(), vm.step()] == [[], [], []]
+
+
+def test_a_unit_that_began_during_the_event_measures_what_follows():
+    before = Vm()
+    before.step("Started")
+    vm = Vm(before.state)
+    vm.step("Started")
+    vm.iterate()
+    assert [vm.iterate(8, 8), vm.step()] == [[("paused", 8.0)], []]
+
+
 def test_the_time_since_the_boot_is_known_here():
     assert since_boot() > 0
