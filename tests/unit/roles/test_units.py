@@ -6,6 +6,8 @@
 
 import pathlib
 import re
+import shlex
+import subprocess
 
 import jinja2
 import pytest
@@ -91,6 +93,17 @@ def test_the_dispatcher_of_hooks_starts_where_tmp_is_full():
     found = unit(f"{POLLER}hooks.service.j2")
     # PrivateDevices= makes a directory in /tmp up to systemd 252, as PrivateTmp= does without these paths.
     assert (found["InaccessiblePaths"], found.get("PrivateDevices")) == (["-/tmp -/var/tmp"], None)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_after_a_run_with_a_result_its_unit_starts_no_program_that_could_take_too_long(tmp_path, ended):
+    [command] = unit(f"{POLLER}hook@.service.j2", __poller_python="/bin/echo")["ExecStopPost"]
+    assert f"{spool.Directories().jobs}/" in command
+    if not ended:
+        (tmp_path / "a.prepare.1").touch()
+    command = command.replace(spool.Directories().jobs, str(tmp_path)).replace("%i", "a.prepare.1").replace("$$", "$")
+    done = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, check=True, text=True)
+    assert done.stdout.split()[2:] == ([] if ended else ["ended", "a.prepare.1"])
 
 
 @pytest.mark.parametrize(("name", "lines"), [("hooks", "200"), ("hook@", "1000")])

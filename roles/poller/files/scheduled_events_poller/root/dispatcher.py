@@ -32,7 +32,7 @@ KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
 
 PAUSE = 0.05  # seconds between two looks, at least
 REST = 4  # times the processor time of a look and of the runs that it started is the pause after it
-RUN_COST = 0.1  # seconds of a processor for a run without its hooks, most of them for two starts of Python
+RUN_COST = 0.1  # seconds of a processor for a run without its hooks, most of them for a start of Python
 LINGER = 0.3  # seconds to wait for the next request, which costs less than to start again
 LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
 PATIENCE = 15.0  # seconds for systemctl
