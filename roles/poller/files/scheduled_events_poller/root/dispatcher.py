@@ -119,9 +119,7 @@ class Dispatcher:
 
     def _look(self, spool: int) -> Look:
         names = os.listdir(spool)
-        ids = {_id_of(name) for name in names} - {""}
-        chosen = _newest(spool, ids) if len(ids) > MAX_REQUESTS else sorted(ids)
-        done = self._take(spool, chosen)
+        done = self._take(spool, _newest(spool, {_id_of(name) for name in names} - {""}))
         for request_id in done:
             self._remove(spool, _TAKEN + request_id)
         if done:
