@@ -124,6 +124,15 @@ def test_approve_asks_for_the_other_events_also_where_its_output_cannot_be_writt
     until(lambda: unit.log().count("prepare hooks ended: ok") == 2, "the preparation")
 
 
+@pytest.mark.parametrize("command", ["config check", "leases"])
+def test_a_command_whose_output_cannot_be_written_has_failed(unit, command):
+    unit.configure()
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([*unit.arguments, *command.split()], stdout=full, stderr=subprocess.PIPE, check=False)
+    message = b"scheduled-events: the output cannot be written: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (1, message)
+
+
 def test_the_status_names_the_other_vm_the_option_and_a_command_for_an_event_that_alone_holds(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()

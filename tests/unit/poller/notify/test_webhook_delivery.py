@@ -156,10 +156,10 @@ def test_vms_that_fail_together_come_back_one_after_the_other(delivery, service)
 @pytest.mark.parametrize(
     ("failure", "statuses"),
     [
-        (None, [200, 201, 202, 204]),
+        (None, [200, 201, 202, 204, 299]),
         (NotNow, [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
         (Rejected, [400, 411, 413, 415, 422, 431]),
-        (Declined, [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
+        (Declined, [300, 301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
     ],
 )
 def test_what_a_status_means(service, failure, statuses):

@@ -38,8 +38,11 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.buffer.write(_printable(text))
         stream.flush()
-    except BrokenPipeError:  # the reader, such as head, has ended
+    except OSError as error:
+        # Python writes the rest once more at its end, which changes the exit status.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):  # whose reader, such as head, has ended
+            raise CommandError(f"the output cannot be written: {error.strerror}") from error
 
 
 def say_json(value: Any) -> None:
