@@ -104,19 +104,20 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
     """Whether the process is known to have ended.
 
     That is never known of a process on another machine, or where the system has no ``/proc``: two machines may have the
-    same name.
+    same name. Nor of a process of another user that ``/proc`` hides, as with ``hidepid``.
     """
     if owner.get("place") != place() or not owner.get("began"):
         return False
     if not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
+    now = began(owner["pid"])
     try:
         os.kill(owner["pid"], 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return True
-    except OSError:
-        pass
-    return began(owner["pid"]) != owner.get("began")
+    except PermissionError:
+        return now not in ("", owner["began"])
+    return now != owner["began"]
 
 
 def place() -> str:

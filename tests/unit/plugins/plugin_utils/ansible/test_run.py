@@ -40,6 +40,10 @@ def test_another_process_under_the_same_number_does_not_count_as_the_one_before(
     assert is_dead(dict(owner_of(os.getpid()), began="1"))
 
 
+def test_a_number_that_no_process_can_have_is_that_of_a_dead_one():
+    assert is_dead({**owner_of(os.getpid()), "pid": 2**40})
+
+
 @pytest.mark.parametrize("owner", [{}, {"place": "elsewhere", "pid": 1}, {"pid": "1"}])
 def test_nothing_is_known_of_a_process_on_another_machine(owner):
     assert not is_dead(owner)
@@ -55,6 +59,18 @@ def test_what_is_not_certain_does_not_count_as_dead(change):
 def test_without_proc_a_process_that_runs_does_not_count_as_dead(monkeypatch):
     monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: "")
     assert not is_dead(owner_of(os.getpid()))
+
+
+def refuse(*_arguments):
+    raise PermissionError
+
+
+@pytest.mark.parametrize(("shown", "dead"), [("", False), ("1", False), ("2", True)], ids=["hidden", "same", "other"])
+def test_a_process_of_another_user_is_dead_only_if_the_system_shows_another_one(monkeypatch, shown, dead):
+    owner = {**owner_of(os.getpid()), "began": "1"}
+    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: shown)  # "" with hidepid
+    monkeypatch.setattr(os, "kill", refuse)
+    assert is_dead(owner) is dead
 
 
 def test_a_run_has_its_own_identity():
