@@ -147,8 +147,12 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
     chosen = _given(variables, template, {choice: choice}).get(choice)
     is_chosen = chosen not in (None, "")
     if PROVIDER in variables or is_chosen:
-        is_used = not is_chosen or boolean(chosen, strict=False)
-        wrong = _wrong_value(variables, template) if is_used else ""
+        if is_chosen and not boolean(chosen, strict=False):
+            return ""
+        try:
+            wrong = _wrong_value(variables, template)
+        except (arm.ArmError, record.DrainError) as error:  # which says what to do
+            return f"{error}, or set {choice} to false"
         return f"{wrong}. Correct it, or set {choice} to false" if wrong else ""
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:
@@ -167,7 +171,10 @@ def _options_of_the_balancer() -> dict[str, t.Any]:
 
 
 def _wrong_value(variables: Variables, template: Template) -> str:
-    """What the role load_balancer would refuse when an event comes."""
+    """What the role load_balancer would refuse when an event comes.
+
+    :raises ArmError: a pool cannot be meant; ``DrainError``: a probe cannot.
+    """
     specs, given, later = _options_of_the_balancer(), {}, set()
     for name in specs:
         try:
@@ -189,28 +196,13 @@ def _wrong_value(variables: Variables, template: Template) -> str:
         if name not in later and not (path.is_file() if path.is_absolute() else name not in REQUIRED_FILES):
             return f"{name} is '{typed.get(name) or ''}', expected the absolute path of a tasks file"
     if str(provider).startswith("azure_") and POOLS not in later:
-        problem = _pool_problem(str(provider), tidy(typed.get(POOLS) or []))
-    else:
-        problem = _probe_problem(specs, typed) if provider == "health_probe" else ""
-    return problem or wrong_option(specs, typed)
-
-
-def _pool_problem(provider: str, ids: list[str]) -> str:
-    try:
-        for pool in ids or [""]:
-            pools.owner_of(pool, pools.GATEWAYS if provider.endswith("gateway") else pools.BALANCERS)
-    except arm.ArmError as error:
-        return str(error)
-    return ""
-
-
-def _probe_problem(specs: Variables, typed: Variables) -> str:
-    given = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
-    try:
-        health_probe.check_settings(given, is_absolute)
-    except record.DrainError as error:
-        return str(error)
-    return ""
+        kind = pools.GATEWAYS if str(provider).endswith("gateway") else pools.BALANCERS
+        for pool in tidy(typed.get(POOLS) or []) or [""]:
+            pools.owner_of(pool, kind)
+    if provider == "health_probe":
+        probe = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
+        health_probe.check_settings(probe, is_absolute)
+    return wrong_option(specs, typed)
 
 
 class FailedTask(t.NamedTuple):

@@ -147,6 +147,9 @@ def test_a_pool_or_a_probe_that_cannot_be_meant_is_refused_at_the_start(name, va
     template = templating({"{{ later }}": AnsibleError()})
     refusal = refusal_of_role({**IN_A_POOL, **provider, f"load_balancer_{name}": value}, template)
     assert refusal.startswith(message) if message else refusal == ""
+    assert refusal.count("Correct") + refusal.count("Set") == bool(message)  # one advice, which names the variable
+    advised = "azure_pools" if name == "provider" else name
+    assert refusal.endswith(f" load_balancer_{advised}, or set respond_load_balancer to false" if message else "")
 
 
 @pytest.mark.parametrize("value", [["lb1", "lb3"], [], ""])
