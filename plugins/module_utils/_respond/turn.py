@@ -132,11 +132,12 @@ class Turn:
             else:
                 results, first = [], False
                 self._request = self._request._replace(acknowledge=())
-            if self._is_over() or self._is_news(shown):
+            left = self._request.slice - (self._clock.monotonic() - self._began)
+            if left <= 0 or self._is_news(shown):
                 if self._request.compute and shown.get("waiting"):
                     shown["compute"] = self._compute()
                 return shown
-            self._clock.sleep(min(self._intervals.poll_gap, max(0.0, self._left())))
+            self._clock.sleep(min(self._intervals.poll_gap, left))
 
     def _outcome(self) -> Iterator[terms.Result]:
         outcome = self._options["outcome"]
@@ -150,12 +151,6 @@ class Turn:
         if shown["next"] == "wait":
             return bool(shown["marker"] != self._request.known)
         return bool(shown["next"] != "locked")
-
-    def _left(self) -> float:
-        return self._request.slice - (self._clock.monotonic() - self._began)
-
-    def _is_over(self) -> bool:
-        return self._left() <= 0
 
     def _read(self, *, first: bool) -> Optional[Document]:
         """The document; ``None`` during an outage, which says nothing about the events."""

@@ -4,6 +4,7 @@
 
 """Turns of one host, with a service and a clock that the test holds."""
 
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +19,7 @@ from plugins.module_utils._scheduled_events.client import BadAnswer, NoAnswer, N
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.engine import MOST_EVENTS
-from plugins.module_utils._scheduled_events.files import LOCK_FILE
+from plugins.module_utils._scheduled_events.files import LOCK_FILE, Changed, Folder
 from plugins.module_utils._scheduled_events.history_file import PRESENT, read
 
 NOW = 1600000000.0
@@ -88,7 +89,7 @@ class Host:
         if self.on_sleep:
             self.on_sleep()
 
-    def turn(self, run="run1", outcome=None, options=None, check_mode=False, **request):
+    def turn(self, run="run1", outcome=None, options=None, check_mode=False, folder=None, **request):
         """A turn; ``first`` follows from whether the run has had one."""
         values = {name: option.get("default") for name, option in turn_request.OPTIONS.items()}
         values.update(state_directory=str(self.directory), prepare_tasks="/drain.yml", started_tasks="/started.yml")
@@ -97,7 +98,8 @@ class Host:
         request.setdefault("known", self.markers.get(run, ""))
         asked = turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **request)
         clock = Clock(lambda: self.wall, lambda: self.wall, self.sleep)
-        shown = turns.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
+        turn = turns.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock, folder=folder)
+        shown = turn.take()
         if shown["next"] != "locked":
             self.markers[run] = shown["marker"]
         return shown
@@ -391,6 +393,43 @@ def test_a_wait_polls_once_a_second_and_ends_with_its_slice(host):
     assert NOW + 30 <= host.wall < NOW + 32
     assert len(host.service.timeouts) == 31
     assert host.turn("run2")["lease"]["seconds"] == 120.0
+
+
+def test_a_turn_without_a_slice_looks_once(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.service.timeouts.clear()
+    assert host.turn(slice=0.0)["next"] == "wait"
+    assert (len(host.service.timeouts), host.wall) == (1, NOW)
+
+
+class Contested(Folder):
+    """A directory that others change so often, while something is read and written."""
+
+    def __init__(self, path, times):
+        super().__init__(path)
+        self.times, self.refused = times, 0
+
+    @contextlib.contextmanager
+    def guarded(self, *arguments, **options):
+        with super().guarded(*arguments, **options):
+            yield
+        if self.refused < self.times:
+            self.refused += 1
+            raise Changed("another run has changed the files")
+
+
+def test_a_step_is_taken_again_where_others_have_written_meanwhile(host):
+    host.service.events, folder = [event()], Contested(host.directory, times=4)
+    assert host.turn(folder=folder)["next"] == "prepare"
+    assert folder.refused == 4
+
+
+def test_a_step_that_others_interrupt_again_and_again_is_given_up(host):
+    host.service.events, folder = [event()], Contested(host.directory, times=9)
+    with pytest.raises(Changed, match="another run has changed the files"):
+        host.turn(folder=folder)
+    assert folder.refused == 5
 
 
 def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):

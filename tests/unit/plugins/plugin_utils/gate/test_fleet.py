@@ -205,6 +205,7 @@ def test_a_host_whose_connection_is_not_known_keeps_no_other_one_from_being_aske
 
     known = {"ansible_forks": 10, "hostvars": {"web1": Unknown(), "web2": {"ansible_connection": "winrm"}}}
     assert Fleet(None, known, None, HOSTS).longest(HOSTS) == 4 * 80.0
+    assert Fleet(None, known, None, ["web1"]).longest(HOSTS) == 80.0
 
 
 class Asked:
