@@ -224,7 +224,9 @@ class Responding:
         return answer
 
     def _wait(self, why: str) -> dict[str, t.Any] | None:
-        left = self._options["wait_timeout"] - self._context.waited()
+        # A plan is a step or two more, however long the play was busy.
+        waited = self._clock.monotonic() - self._resumed if self._context.check_mode else self._context.waited()
+        left = self._options["wait_timeout"] - waited
         if left <= 0:
             return self._conclusion.failure(why or self._conclusion.still_held())
         moments = [each["waits_until"] for each in self._notes["waiting"]]

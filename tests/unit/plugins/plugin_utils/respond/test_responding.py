@@ -611,6 +611,13 @@ def test_a_wait_that_takes_too_long_names_what_an_event_waits_for_that_may_not_b
 DETAIL = "waits until 2026-11-23T22:00:00Z (window Mon 22:00 to 05:00 Europe/Berlin)"
 
 
+def test_a_plan_is_finished_however_long_the_play_was_busy(host):
+    host.responds(shown("prepare"), check_mode=True)
+    host.now += 4000.0
+    end = host.responds(shown(), shown("done"), fresh=False, check_mode=True, outcome=prepared())
+    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
+
+
 @pytest.mark.parametrize(("check_mode", "moment"), [(False, 1000.0 + 3601), (True, 1000.0 + 2)])
 def test_a_run_ends_well_before_a_moment_that_is_later_than_it_waits(host, check_mode, moment):
     waits = shown(waiting=[waiting(waits_until=moment, detail=DETAIL)])
