@@ -196,13 +196,16 @@ def _wrong_value(variables: Variables, template: Template) -> str:
         if name not in later and not (path.is_file() if path.is_absolute() else name not in REQUIRED_FILES):
             return f"{name} is '{typed.get(name) or ''}', expected the absolute path of a tasks file"
     if str(provider).startswith("azure_") and POOLS not in later:
-        kind = pools.GATEWAYS if str(provider).endswith("gateway") else pools.BALANCERS
-        for pool in tidy(typed.get(POOLS) or []) or [""]:
-            pools.owner_of(pool, kind)
+        _check_pools(str(provider), tidy(typed.get(POOLS) or []))
     if provider == "health_probe":
         probe = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
         health_probe.check_settings(probe, is_absolute)
     return wrong_option(specs, typed)
+
+
+def _check_pools(provider: str, ids: list[str]) -> None:
+    for pool in ids or [""]:
+        pools.owner_of(pool, pools.GATEWAYS if provider.endswith("gateway") else pools.BALANCERS)
 
 
 class FailedTask(t.NamedTuple):
