@@ -151,13 +151,23 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
     typed = {}
     for name, spec in specs.items():  # one by one, since not every message of the validator has the name
         try:
-            result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
+            given = {name: _decrypted(values[name])} if name in values else {}
+            result = ArgumentSpecValidator({name: spec}).validate(given)
         except OverflowError:  # ansible-core cannot convert a number
             raise WrongValue(f"{name}: the number is too large") from None
         for message in result.error_messages:
             raise WrongValue(f"{name}: {message}")
         typed.update(result.validated_parameters)
     return typed
+
+
+def _decrypted(value: t.Any) -> t.Any:
+    """The value with a text in place of each encrypted one, which before ansible-core 2.19 is no text for filters."""
+    if isinstance(value, dict):
+        return {key: _decrypted(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_decrypted(each) for each in value]
+    return str(value) if getattr(value, "__ENCRYPTED__", False) else value
 
 
 def tidy(texts: t.Iterable[t.Any]) -> list[str]:
