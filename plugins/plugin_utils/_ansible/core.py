@@ -162,7 +162,7 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
 
 
 def _decrypted(value: t.Any) -> t.Any:
-    """The value with a text in place of each encrypted one, which before ansible-core 2.19 is no text for filters."""
+    """The value with a text in place of each encrypted one, which is an object before ansible-core 2.19."""
     if isinstance(value, dict):
         return {key: _decrypted(each) for key, each in value.items()}
     if isinstance(value, list):
