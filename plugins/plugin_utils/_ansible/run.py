@@ -110,14 +110,14 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
         return False
     if not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
-    now = began(owner["pid"])
+    before, now = str(owner["began"]), began(owner["pid"])
     try:
         os.kill(owner["pid"], 0)
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
-        return now not in ("", owner["began"])
-    return now != owner["began"]
+        return now not in ("", before)
+    return now != before
 
 
 def place() -> str:
