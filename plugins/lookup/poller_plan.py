@@ -63,7 +63,7 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 
 from ..module_utils._scheduled_events.checks import WrongValue
-from ..plugin_utils._ansible.core import refuse_variables_of_host
+from ..plugin_utils._ansible.core import misspelled, refuse_variables_of_host
 from ..plugin_utils._poller import bundle
 from ..plugin_utils._poller.options import plan
 
@@ -87,6 +87,9 @@ class LookupModule(LookupBase):
 
         try:
             refuse_variables_of_host(variables)
+            problem = misspelled(variables, specs, "poller")
+            if problem:
+                raise WrongValue(problem)
             planned = plan(specs, values, python=python, read_source=read_source, check_settings=check_settings)
         except (AnsibleActionFail, WrongValue) as error:
             return [{"problem": str(error).encode("ascii", "backslashreplace").decode()}]

@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 import typing as t
@@ -32,6 +33,8 @@ OF_CONTROL_NODE = re.compile(
     "_*(drill|load_balancer|poller|respond|rolling_maintenance)_|__(audit|report)_"
     r"|(audit_(control_node|credentials|subscriptions)|report_(days|history_directories|html|json|junit|otlp|scope))\Z"
 )
+
+NEAR = 0.88  # of difflib: "hook" is near "hooks", "hooks_web" is not
 
 
 def load_filters() -> None:
@@ -168,6 +171,19 @@ def _decrypted(value: t.Any) -> t.Any:
     if isinstance(value, list):
         return [_decrypted(each) for each in value]
     return str(value) if getattr(value, "__ENCRYPTED__", False) else value
+
+
+def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], role: str) -> str:
+    """What is wrong with a variable whose name is nearly that of an option, since Ansible ignores it; or empty."""
+    prefix = f"{role}_"
+    names = [name.removeprefix(prefix) for name in options]
+    for name in sorted(name for name in variables if name.startswith(prefix) and name not in options):
+        for near in difflib.get_close_matches(name.removeprefix(prefix), names, 1, NEAR):
+            return (
+                f"{name} has no effect, expected {prefix}{near}. Correct the name. If it is of your own, give it "
+                "a name that is less like that of the option"
+            )
+    return ""
 
 
 def tidy(texts: t.Iterable[t.Any]) -> list[str]:

@@ -23,7 +23,7 @@ from ...module_utils._load_balancer import health_probe, record
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import rendered, tidy, typed_values
+from .._ansible.core import misspelled, rendered, tidy, typed_values
 from .._azure import arm, pools
 
 Variables = t.Mapping[str, t.Any]
@@ -66,7 +66,7 @@ REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # 
 FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
 POOLS = "load_balancer_azure_pools"
 PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
-ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
+ROLES = Path(__file__).parents[3] / "roles"
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [
     f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory", "azure_credentials")
@@ -110,6 +110,7 @@ def refusal_of_role(variables: Variables, template: Template, role: str = "respo
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
     return (
         _slice_problem(variables, template)
+        or misspelled(variables, yaml_load((ROLES / role / "defaults" / "main.yml").read_text()), role)
         or _value_problem(variables, template, role)
         or _balancer_problem(variables, template, f"{role}_load_balancer")
     )
@@ -153,7 +154,9 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
             wrong = _wrong_value(variables, template)
         except (arm.ArmError, record.DrainError) as error:  # which says what to do
             return f"{error}, or set {choice} to false"
-        return f"{wrong}. Correct it, or set {choice} to false" if wrong else ""
+        if wrong:
+            return f"{wrong}. Correct it, or set {choice} to false"
+        return misspelled(variables, _options_of_the_balancer(), "load_balancer")
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:
         return ""
@@ -165,9 +168,8 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
 
 @functools.cache
 def _options_of_the_balancer() -> dict[str, t.Any]:
-    specs = yaml_load((ROLE_OF_THE_BALANCER / "meta" / "argument_specs.yml").read_text())
-    options = specs["argument_specs"]["main"]["options"]
-    return {name: spec for name, spec in options.items() if name not in UNCHECKED}
+    specs = yaml_load((ROLES / "load_balancer" / "meta" / "argument_specs.yml").read_text())
+    return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
 
 
 def _wrong_value(variables: Variables, template: Template) -> str:
@@ -175,7 +177,8 @@ def _wrong_value(variables: Variables, template: Template) -> str:
 
     :raises ArmError: a pool cannot be meant; ``DrainError``: a probe cannot.
     """
-    specs, given, later = _options_of_the_balancer(), {}, set()
+    specs = {name: spec for name, spec in _options_of_the_balancer().items() if name not in UNCHECKED}
+    given, later = {}, set()
     for name in specs:
         try:
             given.update(_given(variables, template, {name: name}))

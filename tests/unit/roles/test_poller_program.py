@@ -24,6 +24,11 @@ ROLE = "maintops.scheduled_events.poller"
 # What is tried: the variables that differ, whether with the validation that Ansible does, and what is refused.
 CASES = {
     "a value": ({"poller_interval": "9"}, "check", "poller_interval: expected seconds from 0.25 to 5, not 9.0"),
+    "a slip in a name": (
+        {"poller_webhook": [WEBHOOK]},
+        "check",
+        "poller_webhook has no effect, expected poller_webhooks.",
+    ),
     "headers": (
         {"poller_webhooks": [{**WEBHOOK, "headers": f"A: {SECRET}"}]},
         "check",

@@ -83,11 +83,32 @@ def test_a_provider_implies_the_load_balancer_unless_the_role_is_told_otherwise(
 
 
 def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
-    half = {"load_balancer_haproxy_sockets": [], "load_balancer_probe_flag": "/x", "my_load_balancer_x": 1}
-    text = "load_balancer_haproxy_sockets describes a load balancer, but load_balancer_provider is not set, so"
+    half = {"load_balancer_haproxy_ports": [], "load_balancer_probe_flag": "/x", "my_load_balancer_x": 1}
+    text = "load_balancer_haproxy_ports describes a load balancer, but load_balancer_provider is not set, so"
     assert refusal_of_role(half, as_it_is).startswith(text)
     assert refusal_of_role({**half, "respond_load_balancer": False}, as_it_is) == ""
     assert refusal_of_role({**half, "load_balancer_provider": "health_probe"}, as_it_is) == ""
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "near"),
+    [
+        ("respond", "respond_prepare_task", "respond_prepare_tasks"),
+        ("respond", "respond_rule", "respond_rules"),
+        ("respond", "load_balancer_drain_timout", "load_balancer_drain_timeout"),
+        ("rolling_maintenance", "rolling_maintenance_health_task", "rolling_maintenance_health_tasks"),
+        ("rolling_maintenance", "respond_rule", ""),
+        ("respond", "respond_result", ""),
+        ("respond", "respond_event", ""),
+        ("respond", "respond_prepare_tasks_of_web", ""),
+        ("respond", "my_respond_rule", ""),
+        ("respond", "load_balancer_credentials_of_web", ""),
+    ],
+)
+def test_a_variable_that_is_nearly_an_option_is_refused_since_it_would_have_no_effect(role, name, near):
+    variables = {"load_balancer_provider": "health_probe", "load_balancer_ports": [80], name: None}
+    refusal = refusal_of_role(variables, as_it_is, role)
+    assert refusal.startswith(f"{name} has no effect, expected {near}. Correct the name. ") if near else refusal == ""
 
 
 @pytest.mark.parametrize(
