@@ -94,11 +94,17 @@ def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
     :param place: how messages call the list.
     :raises WrongValue: the first mistake found.
     """
-    return check(value, _RULES, place)  # type: ignore[no-any-return]
+    rules: Tuple[Rule, ...] = check(value, _RULES, place)
+    for index, rule in enumerate(rules[:-1]):
+        if rule == Rule(rule.action, lead_time=rule.lead_time, windows=rule.windows):  # which matches every event
+            raise WrongValue(f"{place}[{index}]: without a condition, expected it behind all others: move it there")
+    return rules
 
 
 def _rule(value: Any, place: str) -> Rule:
     rule = Rule(**check_fields(value, _FIELDS, place=place, required=["action"]))
+    if rule.min_duration is not None and rule.max_duration is not None and rule.min_duration > rule.max_duration:
+        raise WrongValue(f"{place}: expected min_duration up to max_duration, not above it: exchange them")
     if rule.action not in (PREPARE, HOLD) and (rule.lead_time or rule.windows):
         raise WrongValue(f"{place}: expected no lead_time and no windows with the action {rule.action}: take them out")
     if rule.lead_time == math.inf and rule.windows:

@@ -144,6 +144,18 @@ for _level in range(2000):  # more than Python can follow
             "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not true",
         ),
         (
+            [{"min_duration": 9, "max_duration": 8, "action": "approve"}],
+            "rules[0]: expected min_duration up to max_duration, not above it: exchange them",
+        ),
+        (
+            [{"event_types": ["Freeze"], "action": "approve"}, {"action": "ignore"}, {"action": "hold"}],
+            "rules[1]: without a condition, expected it behind all others: move it there",
+        ),
+        (
+            [{"lead_time": 60, "action": "prepare"}, {"max_resources": 1, "action": "hold"}],
+            "rules[0]: without a condition, expected it behind all others: move it there",
+        ),
+        (
             [{"lead_time": 60, "action": "approve"}],
             "rules[0]: expected no lead_time and no windows with the action approve: take them out",
         ),
