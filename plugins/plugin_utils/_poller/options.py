@@ -157,10 +157,13 @@ def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) ->
         return _of_command(place, value)
     if given == ["src"]:
         content = _of_source(place, value, read_source)
-    elif not value.startswith("#!"):
-        raise WrongValue(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
     else:
         content = _encoded(f"{place}: content", value, ", or give a file as src")
+    if not content.startswith((b"#!", b"\x7fELF")):
+        raise WrongValue(
+            f"{place}: {given[0]} is not a program, expected it to begin with a line such as #!/bin/sh, without a byte "
+            "order mark: add the line"
+        )
     if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
         raise WrongValue(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")
     return content

@@ -165,8 +165,13 @@ def test_a_name_may_be_a_number():
             "(10-drain of prepare) has no program, expected exactly one of content, src, command",
         ),
         ([{**DRAIN, "src": "x"}], "(10-drain of prepare) has content and src, expected exactly one"),
-        ([{**DRAIN, "content": "exit 0"}], "content is not a script, expected a first line such as #!/bin/sh: add it"),
-        ([{**DRAIN, "content": ["#!/bin/sh"]}], "content is not a script"),
+        (
+            [{**DRAIN, "content": "exit 0"}],
+            "content is not a program, expected it to begin with a line such as #!/bin/sh",
+        ),
+        ([{**DRAIN, "content": ["#!/bin/sh"]}], "content is not a program"),
+        ([{"name": "a", "phase": "failed", "src": "text"}], "src is not a program, expected it to begin with a line"),
+        ([{"name": "a", "phase": "failed", "src": "marked"}], "src is not a program, expected it to begin with a line"),
         ([{**DRAIN, "content": "#!/bin/sh\r\nexit 0\r\n"}], "its lines end as on Windows"),
         ([{**DRAIN, "content": "#!/bin/sh \ud800"}], "content cannot be written as UTF-8"),
         ([{"name": "a", "phase": "failed", "src": "gone"}], 'src "gone" cannot be read, or is empty, expected a file'),
@@ -184,7 +189,7 @@ def test_a_name_may_be_a_number():
 )
 def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
     with pytest.raises(role_options.WrongValue, match=re.escape(message)):
-        check(hooks, {"empty": b""})
+        check(hooks, {"empty": b"", "text": b"exit 0\n", "marked": b"\xef\xbb\xbf#!/bin/sh\n"})
 
 
 @pytest.mark.parametrize(
