@@ -34,6 +34,25 @@ def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
     assert json.loads(unit.command("status", "--json")[1])["exit_code"] == 1
 
 
+def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_would_refuse(unit):
+    unit.start()
+    until(lambda: unit.command("status")[1].endswith(", no prepare hooks\n"), "that it has no hook")
+    unit.add_hook("prepare", "exit 0")
+    unit.add_hook("recover", "exit 0")
+    until(lambda: "no prepare hooks" not in unit.command("status")[1], "the hook")
+    assert unit.command("status")[0] == 0
+    path = unit.path("hooks/recover.d/10-hook")
+    for text, mode, problem in (
+        ("#!/bin/sh\n", 0o644, "refused: it is not executable. Run chmod +x"),
+        ("#!/bin/sh\r\n", 0o755, "the interpreter in its first line is missing: #!/bin/sh"),
+        ("exit 0\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
+    ):
+        with open(path, "w", newline="") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        assert unit.command("status")[:2] == (1, f"WARNING: recover.d/10-hook: {problem}\n")
+
+
 def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, imds):
     path = unit.path("root")
     said = os.path.join(path, f"said-{ID.lower()}")
@@ -509,6 +528,7 @@ KNOWN = {
     [
         (1001.0, {}, status.OK, "0 events of vm1, incarnation 3"),
         (1001.0, {"events": [{"trouble": False}]}, status.OK, "1 event of vm1, incarnation 3"),
+        (1001.0, {"prepares": False}, status.OK, "0 events of vm1, incarnation 3, no prepare hooks"),
         (1001.0, {"dry_run": True}, status.OK, "dry run, 0 events of vm1, incarnation 3"),
         (1031.0, {}, status.CRITICAL, "the polling unit has not written its status for 31 seconds"),
         (400.0, {}, status.CRITICAL, "the status is from 600 seconds in the future. Check the clock of this VM"),

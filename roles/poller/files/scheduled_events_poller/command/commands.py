@@ -127,6 +127,10 @@ def show_status(chosen: argparse.Namespace) -> int:
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
     webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)
+    from ..root import runner  # here, since this is also the command that the unprivileged unit runs
+
+    with contextlib.suppress(OSError):  # only root and the unit can list them
+        problems += map(one_line, runner.refused(chosen.hooks_directory))
     if problems:
         summary = "; ".join(([] if code == status.OK else [summary]) + problems)
         code = code or status.WARNING

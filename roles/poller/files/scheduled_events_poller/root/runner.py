@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import select
 import stat
 import sys
@@ -17,7 +18,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple,
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import Occupied
-from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK
+from _scheduled_events.runs import FAILED, NOTHING, OK, PHASES, TIMEOUT, WEBHOOK_HOOK
 from _scheduled_events.text import shown
 
 from ..spool import LONGEST_REASON, Directories, Job, RunResult, find_hooks, hook_sets, parse_request
@@ -127,6 +128,25 @@ class HookSet:
             raise HookRefused("refused: it is not executable. Run chmod +x")
         for place in (os.fsdecode(os.path.dirname(path)), *self._places):
             _check_directories(place)
+
+
+def refused(hooks_directory: str) -> Iterator[str]:
+    """What an event would find wrong with the hooks, such as with one that an operator has just added.
+
+    :raises OSError: they cannot be listed.
+    """
+    for phase in PHASES:
+        hooks = HookSet(hooks_directory, phase)
+        for name in hooks.names:
+            with contextlib.suppress(Vanished):
+                problem = ""
+                try:
+                    hooks.check(name)
+                    problem = _wrong_beginning(hooks.path(name))
+                except HookRefused as error:
+                    problem = str(error)
+                if problem:
+                    yield f"{phase}.d/{name}: {problem}"
 
 
 # Jobs
@@ -343,16 +363,26 @@ def _start_error(error: OSError, path: bytes) -> str:
 
     :raises Vanished: it no longer exists.
     """
-    if error.errno == errno.ENOENT:
-        try:
-            with open(path, "rb") as file:
-                first = file.readline(200).decode("utf-8", "replace").strip()
-        except FileNotFoundError as gone:
-            raise Vanished from gone
-        return f"the interpreter in its first line is missing: {first}"
-    if error.errno == errno.ENOEXEC:
-        return "it is not a program, expected a first line such as #!/bin/sh"
-    return str(error.strerror)
+    wrong = _wrong_beginning(path) if error.errno in (errno.ENOENT, errno.ENOEXEC) else ""
+    return wrong or str(error.strerror)
+
+
+def _wrong_beginning(path: bytes) -> str:
+    """Why a file is not a program, by its first line; empty if it can be one.
+
+    :raises Vanished: it no longer exists.
+    """
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(200)
+    except FileNotFoundError as gone:
+        raise Vanished from gone
+    named = re.match(rb"#![ \t]*([^ \t\n]+)", first)
+    if named is None:
+        return "" if first.startswith(b"\x7fELF") else "it is not a program, expected a first line such as #!/bin/sh"
+    if os.path.exists(named.group(1)):
+        return ""
+    return f"the interpreter in its first line is missing: {first.decode('utf-8', 'replace').strip()}"
 
 
 # The input of a hook

@@ -100,6 +100,7 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "unheard": view.unheard,
         "acknowledging_for": view.acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
+        "prepares": config is None or config.preparation != "",
         "unnamed_events": state.unnamed,
         "lost": state.lost,
         # The state of a dry run is not what was done.
@@ -161,7 +162,8 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     if problems:
         return WARNING, "; ".join(problems)
     mode, events = "dry run, " if known["dry_run"] else "", counted(len(known["events"]), "event")
-    return OK, f"{mode}{events} of {known['vm_name']}, incarnation {known['incarnation']}"
+    unprepared = "" if known.get("prepares", True) else ", no prepare hooks"
+    return OK, f"{mode}{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"
 
 
 def _problems(known: Dict[str, Any]) -> List[str]:
