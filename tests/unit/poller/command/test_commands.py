@@ -51,6 +51,9 @@ def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_w
             file.write(text)
         os.chmod(path, mode)
         assert unit.command("status")[:2] == (1, f"WARNING: recover.d/10-hook: {problem}\n")
+    os.rename(unit.path("hooks/recover.d"), unit.path("hooks/recover"))
+    problem = "recover: no hook there is run, expected hooks in recover.d. Move them"
+    assert unit.command("status")[:2] == (1, f"WARNING: {problem}\n")
 
 
 def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, imds):

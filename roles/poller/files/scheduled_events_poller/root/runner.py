@@ -136,6 +136,8 @@ def refused(hooks_directory: str) -> Iterator[str]:
     :raises OSError: they cannot be listed.
     """
     for phase in PHASES:
+        if os.path.isdir(os.path.join(hooks_directory, phase)):
+            yield f"{phase}: no hook there is run, expected hooks in {phase}.d. Move them"
         hooks = HookSet(hooks_directory, phase)
         for name in hooks.names:
             with contextlib.suppress(Vanished):
