@@ -88,8 +88,8 @@ def test_the_test_of_pytest_passes(tmp_path, installed_collection):
     examples = installed_collection / "examples"  # not among what must suffice for the roles
     if not examples.exists():
         examples.symlink_to(ROOT / "examples")
-    reader.paste(block("docs/test-your-own-tasks.md", "cp -r"))
-    shown = reader.paste("cd test-your-tasks\n" + block("docs/test-your-own-tasks.md", "pip install ansible-core"))
+    copied = block("docs/test-your-own-tasks.md", "cp -r")
+    shown = reader.paste(copied + block("docs/test-your-own-tasks.md", "pip install ansible-core"))
     assert "1 passed" in shown, shown
 
 
