@@ -165,15 +165,9 @@ class ImdsModule:
 
     def _compare_name(self, given: str, seconds: Optional[float]) -> None:
         """Warn if the option names another VM. Where the service does not answer soon, the option counts as it is."""
-        try:
-            named = self.client.poll_name(request_timeout=min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT))
-        except ImdsError:
-            return
-        if named.lower() != given.lower():
-            self.module.warn(
-                f'vm_name: "{given}" is not the name that the metadata service gives this VM, which is "{named}"; '
-                "events of this VM are not found under another name"
-            )
+        warning = self.client.other_name(given, min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT))
+        if warning:
+            self.module.warn(warning)
 
 
 def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:

@@ -201,6 +201,19 @@ class ImdsClient:
         """
         return self.retry(self.poll_name)
 
+    def other_name(self, given: str, seconds: float) -> str:
+        """A warning if the service gives this VM another name; empty if not, or if it does not answer in time."""
+        try:
+            named = self.poll_name(request_timeout=seconds)
+        except ImdsError:
+            return ""
+        if named.lower() == given.lower():
+            return ""
+        return (
+            f'vm_name: "{given}" is not the name that the metadata service gives this VM, which is "{named}"; '
+            "events of this VM are not found under another name"
+        )
+
     def poll_compute(self, seconds: float) -> Dict[str, Any]:
         """Ask once for what the service says about this VM, such as its ``resourceGroupName``.
 

@@ -345,6 +345,19 @@ def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_s
     assert "interval: expected seconds from 0.25 to 5" in errors
 
 
+def test_list_warns_of_a_name_that_is_not_that_of_the_service(unit, imds):
+    imds.announce()
+    unit.configure(vm_name="VM1")
+    assert unit.command("list")[2] == ""
+    unit.configure(vm_name="web1")
+    code, output, errors = unit.command("list")
+    assert (code, output) == (0, "no events of web1 (incarnation 1)\n")
+    assert errors == (
+        'scheduled-events: vm_name: "web1" is not the name that the metadata service gives this VM, which is "vm1"; '
+        "events of this VM are not found under another name\n"
+    )
+
+
 @pytest.mark.parametrize("status", [403, 421])
 def test_list_names_what_to_allow_where_the_service_is_closed_with_a_status_of_its_own(unit, imds, status):
     unit.configure()

@@ -74,6 +74,9 @@ def list_events(chosen: argparse.Namespace) -> None:
     client = _client(settings, chosen)
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
+    warning = settings.vm_name and client.other_name(vm_name, LOOK_TIMEOUT)
+    if warning:
+        print(f"scheduled-events: {warning}", file=sys.stderr)
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
     shown = [describe(event, vm_name=vm_name, now=time.time()) for event in events]
     if chosen.json:
