@@ -6,6 +6,7 @@
 
 import json
 import queue
+import random
 import time
 
 import pytest
@@ -182,16 +183,17 @@ def test_a_message_that_is_refused_is_posted_again(emulate, receiver):
     assert [content for _headers, content in receiver.take(1)] == [messages(served)]
 
 
-def test_messages_can_be_late_and_so_overtake_one_another(emulate, receiver):
+def test_messages_can_be_late_and_so_overtake_one_another(emulate, receiver, monkeypatch):
+    asked, late = [], iter((90.0, 60.0, 30.0))
+    monkeypatch.setattr(random, "uniform", lambda *limits: asked.append(limits) or next(late))
     served = emulate(options={"delivery": Delivery(url=receiver.url, disorder=100)})
     served.schedule("Redeploy", "web1")
     served.advance(3600)
     served.advance(3600)
-    expected = messages(served)
-    assert receiver.received.empty()
-    served.real += 101
-    received = [content for _headers, [content] in receiver.take(len(expected))]
-    assert sorted(received, key=expected.index) == expected
+    for message in reversed(messages(served)):
+        served.real += 30
+        assert [content for _headers, content in receiver.take(1)] == [[message]]
+    assert asked == [(0, 100)] * 3
 
 
 @pytest.mark.parametrize(
