@@ -186,12 +186,19 @@ def test_the_play_behind_an_azure_load_balancer_takes_hosts_out_of_its_pool(web,
 
 def test_the_tasks_that_protect_an_instance_patch_it_and_leave_it_as_it_was(web, arm):
     arm.put(INSTANCE)
+    packages = "ansible.builtin.package:\n        name: '*'\n        state: latest"
     tasks = block("docs/azure-resource-manager.md", "# patch.yml")
-    (web.directory / "protected.yml").write_text(tasks)
+    assert packages in tasks
+    (web.directory / "protected.yml").write_text(tasks.replace(packages, "ansible.builtin.debug:"))
     include = f"- hosts: web\n  gather_facts: false\n  tasks: [include_tasks: {web.directory}/protected.yml]\n"
     how = {"extra_vars": {"id": INSTANCE}, "env": {**with_arm(arm), **SECRET}, "options": ("--limit", "web1")}
-    shown = web.run(include, check=True, **how)
-    assert [task.action for task in shown.tasks].count("ansible.builtin.package") == 1
+    done = [(task.task, task["changed"], task.result.get("before")) for task in web.run(include, **how).tasks]
+    assert done[-3:] == [
+        ("Protect the instance", True, False),
+        ("Patch it", False, None),
+        ("Protect it as it was before", True, True),
+    ]
+    assert arm.resources[INSTANCE.lower()]["properties"] == {"protectionPolicy": {"protectFromScaleIn": False}}
 
 
 def test_the_play_behind_haproxy_takes_a_host_out_of_it(web):
@@ -264,8 +271,11 @@ def test_the_play_for_windows_drains_waits_and_returns(web):
     own["scheduled_events_state_directory"] = r"C:\Program Files\maintops"  # the default
     for name, backend in web.backends.items():
         backend.flag = web.directory / name / "drive" / "C" / "Program Files" / "maintops" / "drained"
-    web.run(play, group="windows_web", own=own, env=windows(web.directory / "log"))
+    run = web.run(play, group="windows_web", own=own, env=windows(web.directory / "log"))
     assert web.approved() == [[event_id]]
+    assert [task["changed"] for task in run.all(action=BALANCE, host="web1")] == [True, True]  # out, and back
+    assert [task.host for task in run.all(task="Wait until the connections have ended")] == ["web1"]
+    assert not [name for name, backend in web.backends.items() if backend.flag.exists()]
 
 
 def test_the_commands_for_windows_read_and_respond(fleet, tmp_path):
