@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The defaults of the roles, against the tasks that read them."""
+"""The options of the roles and their defaults, against the tasks that read them."""
 
 import pathlib
 import re
@@ -48,3 +48,27 @@ def test_the_number_0_is_never_taken_for_a_variable_that_is_not_set():
     numbers = "|".join(name for name, option in options if option["type"] in ("float", "int"))
     paths = [*(ROOT / "playbooks").rglob("*.yml"), *(path for role in ROLES for path in files_of(role))]
     assert found_in(paths, rf"\b({numbers}) ?\| ?default\((?!0)[^)]*, true\)") == []
+
+
+OF_PLAYBOOKS = ("hosts", "serial", "become")  # read by a playbook alone
+OF_PROVIDERS = ("state", "holder", "drain_timeout", "on_timeout")
+# Of a role and a file of its tasks, what the options begin with that its first task gives to a module.
+GIVEN = {
+    ("drill", "main"): ("",),
+    ("load_balancer", "health_probe"): (*OF_PROVIDERS, "return_timeout", "haproxy_", "probe_", "ports"),
+    ("load_balancer", "haproxy"): (*OF_PROVIDERS, "return_timeout", "haproxy_"),
+    ("load_balancer", "azure_load_balancer"): (*OF_PROVIDERS, "azure_"),
+    ("load_balancer", "azure_application_gateway"): (*OF_PROVIDERS, "azure_"),
+}
+
+
+@pytest.mark.parametrize(("role", "file"), GIVEN)
+def test_each_option_of_a_role_is_given_to_its_module_under_its_name(role, file):
+    specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    names = [name[len(role) + 1 :] for name in specs["main"]["options"]]
+    expected = [name for name in names if name.startswith(GIVEN[role, file]) and name not in OF_PLAYBOOKS]
+    task = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())[0]
+    [arguments] = [value for key, value in task.items() if key.startswith("maintops.scheduled_events.")]
+    given = {name: key for key in arguments for name in re.findall(rf"\b{role}_(\w+)", str(arguments[key]))}
+    assert sorted(given) == sorted(expected)
+    assert {name for name, key in given.items() if not name.endswith(key)} <= {"haproxy_hosts"}
