@@ -52,13 +52,16 @@ def test_the_number_0_is_never_taken_for_a_variable_that_is_not_set():
 
 OF_PLAYBOOKS = ("hosts", "serial", "become")  # read by a playbook alone
 OF_PROVIDERS = ("state", "holder", "drain_timeout", "on_timeout")
-# Of a role and a file of its tasks, what the options begin with that its first task gives to a module.
+# Of a role and a file of its tasks, what the options begin with that a module is given there.
 GIVEN = {
     ("drill", "main"): ("",),
     ("load_balancer", "health_probe"): (*OF_PROVIDERS, "return_timeout", "haproxy_", "probe_", "ports"),
     ("load_balancer", "haproxy"): (*OF_PROVIDERS, "return_timeout", "haproxy_"),
     ("load_balancer", "azure_load_balancer"): (*OF_PROVIDERS, "azure_"),
     ("load_balancer", "azure_application_gateway"): (*OF_PROVIDERS, "azure_"),
+    ("rolling_maintenance", "gate"): (
+        *("allow_", "checked_", "gate_", "max_", "name", "on_", "resume_", "settle", "windows"),
+    ),
 }
 
 
@@ -67,8 +70,9 @@ def test_each_option_of_a_role_is_given_to_its_module_under_its_name(role, file)
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
     names = [name[len(role) + 1 :] for name in specs["main"]["options"]]
     expected = [name for name in names if name.startswith(GIVEN[role, file]) and name not in OF_PLAYBOOKS]
-    task = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())[0]
-    [arguments] = [value for key, value in task.items() if key.startswith("maintops.scheduled_events.")]
+    tasks = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())
+    calls = [each[key] for each in tasks for key in each if key.startswith("maintops.scheduled_events.")]
+    arguments = calls[0]
     given = {name: key for key in arguments for name in re.findall(rf"\b{role}_(\w+)", str(arguments[key]))}
     assert sorted(given) == sorted(expected)
-    assert {name for name, key in given.items() if not name.endswith(key)} <= {"haproxy_hosts"}
+    assert {name for name, key in given.items() if not name.endswith(key)} <= {"haproxy_hosts", "windows"}
