@@ -60,8 +60,9 @@ class Fleet:
 def fleet_of(fleet, ansible, tmp_path):
     running = []
 
-    def start(*names):
-        running.append(Fleet(fleet(*names, options=("--rate-limit", "0", "--exit-after", "7200")), ansible, tmp_path))
+    def start(*names, options=()):
+        options = ("--rate-limit", "0", "--exit-after", "7200", *options)
+        running.append(Fleet(fleet(*names, options=options), ansible, tmp_path))
         return running[-1]
 
     yield start
@@ -93,14 +94,19 @@ def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(f
 
 
 @pytest.mark.timeout(900)
-def test_a_host_under_maintenance_is_prepared_when_not_before_is_near(fleet_of):
-    hosts = fleet_of("web1")
+def test_a_host_under_maintenance_is_prepared_when_not_before_is_near_whatever_its_connections_do(fleet_of):
+    hosts = fleet_of("web1", options=("--manual-clock",))  # so that no NotBefore comes
     mark = hosts.directory / "web1" / "state" / "maintenance-under-way"
     mark.parent.mkdir()
     mark.touch()
-    hosts.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
-    run = hosts.start("-e", "respond_maintenance_margin=885").result()
+    event_id = hosts.emulator.schedule("Redeploy", "web1", notice=25)
+    with socket.create_connection(("127.0.0.1", hosts.backends["web1"].port)):
+        started = hosts.start("-e", "respond_maintenance_margin=10", "-e", "load_balancer_on_timeout=continue")
+        until(lambda: hosts.emulator.log("approved") or not started.running, what="the acknowledgement")
+    hosts.emulator.complete(event_id)
+    run = started.result()
     assert run.rc == 0, run.output
+    assert "after 0 s it still has 1 on port" in run.output
     (scheduled,), (approved,) = hosts.emulator.log("scheduled"), hosts.emulator.log("approved")
     assert approved["at_real"] - scheduled["at_real"] >= 14  # a second is lost to rounding
 
