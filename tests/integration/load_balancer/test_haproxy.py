@@ -9,7 +9,7 @@ import http.client
 import threading
 
 import pytest
-from emulation import until
+from emulation import LIMIT, until
 
 from playbooks import ADDRESSED, LOCAL, module_task, play
 
@@ -300,7 +300,7 @@ def slow_request(balancer):
         status = None
 
         def run(self):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
             connection.request("GET", "/slow")
             with contextlib.suppress(http.client.RemoteDisconnected):  # its balancer was restarted
                 self.status = connection.getresponse().status

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 
-from emulation import until
+from emulation import LIMIT, until
 from ports import free_port
 from web_servers import Handler, WebServer
 
@@ -22,8 +22,8 @@ defaults
     mode http
     timeout connect 10s
     timeout check 10s
-    timeout client 60s
-    timeout server 60s
+    timeout client 300s
+    timeout server 300s
     default-server inter 200ms fall 2 rise 1 check
 """
 SECTION = """\
@@ -49,7 +49,7 @@ class Backend:
 
             def do_GET(self) -> None:
                 if self.path == "/slow":
-                    backend._released.wait(60)
+                    backend._released.wait(LIMIT)
                 self.reply(503 if self.path == "/healthz" and backend.flag.exists() else 200)
 
         self._server = WebServer(Answer, port)

@@ -222,7 +222,7 @@ class Life:
         }
 
 
-@pytest.mark.timeout(3600 if SOAK else 300)
+@pytest.mark.timeout(3600)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of end_threads
 def test_nothing_grows_with_the_events_and_outages_and_reboots_of_a_vm(tmp_path, imds, capsys, monkeypatch):
     monkeypatch.setattr(dispatcher, "MAX_RESULTS", RESULTS)
