@@ -181,16 +181,10 @@ def test_a_run_that_is_killed_at_the_gate_leaves_no_mark(hosts_of):
     killed = hosts.start()
     until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, timeout=200, what="a second look")
     killed.stop()
-    until(lambda: hosts.marked() == [], timeout=100, what="the end of the marks")
     asked = polls(hosts)
-    until(lambda: settled(lambda: polls(hosts)), timeout=100, what="the end of the looks")
+    until(lambda: not killed.processes(), what="the end of all processes of the run")
+    assert hosts.marked() == []
     assert polls(hosts) - asked <= 2
-
-
-def settled(value):
-    before = value()
-    time.sleep(4)
-    return value() == before
 
 
 def test_another_maintenance_takes_all_hosts_and_the_one_that_stopped_is_taken_up_after_it(hosts_of):
