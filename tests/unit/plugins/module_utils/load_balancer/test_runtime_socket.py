@@ -133,17 +133,9 @@ def test_what_no_restart_mends_is_not_tried_again_and_connecting_may_take_ten_se
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(socket.socket, "connect", connect)
-    with pytest.raises(HAProxyError, match=r"Permission denied\. Become root"):
+    with pytest.raises(HAProxyError, match=r"Permission denied\. Become root, or change the mode of the socket"):
         RuntimeSocket("lb9:9999", clock=clock.clock).ask("show stat")
     assert clock.now == 1000
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may open any socket")
-def test_a_socket_of_another_user_is_named(haproxy, serve):
-    address = serve(haproxy)
-    os.chmod(address, 0)
-    with pytest.raises(HAProxyError, match=r"Permission denied\. Become root, or change the mode of the socket"):
-        RuntimeSocket(address).ask("show stat")
 
 
 def test_a_haproxy_that_hangs_is_given_up(serve, clock):
