@@ -20,8 +20,8 @@ def host(ansible, tmp_path):
         (tmp_path / name).write_text(json.dumps(content))
         return str(tmp_path / name)
 
-    def write(content):
-        return {"name": "Write", "ansible.builtin.copy": {"dest": str(place), "content": content, "mode": "0644"}}
+    def write(content, path=place):
+        return {"name": "Write", "ansible.builtin.copy": {"dest": str(path), "content": content, "mode": "0644"}}
 
     look = {
         "name": "Look",
@@ -30,7 +30,9 @@ def host(ansible, tmp_path):
     variables = {
         "load_balancer_provider": "tasks",
         "load_balancer_find_tasks": tasks("find.yml", look),
-        "load_balancer_drain_tasks": tasks("out.yml", write("out")),
+        "load_balancer_drain_tasks": tasks(
+            "out.yml", write("out"), write("{{ load_balancer_found }}", tmp_path / "found")
+        ),
         "load_balancer_return_tasks": tasks("in.yml", write("{{ load_balancer_found }}")),
     }
     host = Host(ansible, tmp_path, variables)
@@ -38,17 +40,26 @@ def host(ansible, tmp_path):
     return host
 
 
-@pytest.mark.parametrize("before", ["in", "out"])
-def test_the_tasks_take_the_host_out_and_bring_it_back_to_what_was_found(host, before):
-    host.place.write_text(before)
+def test_the_tasks_take_the_host_out_and_bring_it_back_to_what_was_found_first(host, tmp_path):
     host.run("drained")
     host.run("drained")
-    assert host.place.read_text() == "out"
+    assert (host.place.read_text(), (tmp_path / "found").read_text()) == ("out", "in")
     host.run("active")
-    assert host.place.read_text() == before
+    assert host.place.read_text() == "in"
     host.place.write_text("elsewhere")
     host.run("active")  # nothing to put back
     assert host.place.read_text() == "elsewhere"
+
+
+def test_a_host_that_was_out_stays_so_and_a_return_that_fails_holds_up_no_other_holder(host, tmp_path):
+    host.place.write_text("out")
+    host.run("drained")
+    (tmp_path / "fail.yml").write_text('[{"ansible.builtin.fail": {}}]')
+    host.run("active", rc=2, load_balancer_return_tasks=str(tmp_path / "fail.yml"))
+    returning = json.loads(host.marker.read_text())["returning"]
+    assert (returning["holder"], returning["seconds"]) == ("operator", 0)
+    host.run("active")
+    assert host.place.read_text() == "out"
 
 
 def test_missing_tasks_are_refused(host):
