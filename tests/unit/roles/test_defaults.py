@@ -57,8 +57,7 @@ GIVEN = {
     ("drill", "main"): ("",),
     ("load_balancer", "health_probe"): (*OF_PROVIDERS, "return_timeout", "haproxy_", "probe_", "ports"),
     ("load_balancer", "haproxy"): (*OF_PROVIDERS, "return_timeout", "haproxy_"),
-    ("load_balancer", "azure_load_balancer"): (*OF_PROVIDERS, "azure_"),
-    ("load_balancer", "azure_application_gateway"): (*OF_PROVIDERS, "azure_"),
+    ("load_balancer", "azure"): (*OF_PROVIDERS, "provider", "azure_"),
     ("rolling_maintenance", "gate"): (
         *("allow_", "checked_", "gate_", "max_", "name", "on_", "resume_", "settle", "windows"),
     ),

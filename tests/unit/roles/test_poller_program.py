@@ -204,7 +204,7 @@ def test_the_settings_are_typed_and_whole(run):
     assert (config["interval"], config["dry_run"], config["hooks"]) == (2.0, False, {"prepare": ["10-drain"]})
     assert set(config) == set(Settings._fields)
     assert config["endpoint"] == "http://127.0.0.1:9"
-    assert run[1]["all"]["webhooks"][0]["timeout"] == 10.0
+    assert run[1]["all"]["webhooks"][0]["request_timeout"] == 10.0
     assert "prepare.d/0-webhooks" in run[1]["all"]["hooks"]
 
 

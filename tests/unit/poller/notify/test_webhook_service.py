@@ -316,11 +316,18 @@ def test_without_webhooks_there_is_nothing_to_judge(tmp_path):
     ("text", "said"),
     [
         (json.dumps(known(last_loss=time.time(), dropped=2)), "webhook ops has lost messages"),
-        ("{", "cannot be read: JSONDecodeError"),
+        ("{", "cannot be read: "),
         ("[]", "cannot be read: "),
-        ('{"receivers": [{}]}', "cannot be read: KeyError"),
+        ('{"receivers": [{}]}', "cannot be read: 'name'"),
+        (json.dumps(known(dropped=2, last_loss=1e300)), "cannot be read: "),
     ],
-    ids=["lost", "cut", "a list", "a receiver without fields"],  # the first text differs from process to process
+    ids=[
+        "lost",
+        "cut",
+        "a list",
+        "a receiver without fields",
+        "a time that is not a date",
+    ],  # the first text differs from process to process
 )
 def test_the_command_shows_the_webhooks(tmp_path, text, said):
     (tmp_path / "status.json").write_text(text)

@@ -36,6 +36,8 @@ from .output import CommandError, places, say, say_json, say_table
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
+# What a status that was not written by this release can raise.
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -127,7 +129,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     except FileNotFoundError:
         summary = "the polling unit does not run, or cannot write its status. See its journal"
         code, lines = status.CRITICAL, []
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except UNREADABLE as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
     webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)
     from ..root import runner  # here, since this is also the command that the unprivileged unit runs
@@ -156,9 +158,8 @@ def _webhooks(runtime: str) -> Tuple[Dict[str, Any], List[str], List[str]]:
         return (known, *delivery_status.judge(known, time.time()))
     except FileNotFoundError:
         return {}, [], []
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        problem = f"the status of the webhooks in {runtime} cannot be read: {type(error).__name__}"
-        return {}, [problem], []
+    except UNREADABLE as error:
+        return {}, [f"the status of the webhooks in {runtime} cannot be read: {error}"], []
 
 
 def _event_lines(event: Dict[str, Any]) -> List[str]:
@@ -363,7 +364,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
 
 def _known_name(status_file: str) -> str:
     """The name of this VM that the polling unit heard last."""
-    with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
+    with contextlib.suppress(*UNREADABLE):
         return str(read_status(status_file)["vm_name"] or "this-vm")
     return "this-vm"
 
