@@ -48,8 +48,7 @@ _TEXTS = {
 
 
 def _json(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
-    own = ("version", "id", "time", "phase", "vm_name", "failed_phase", "failed_reason")
-    return {**message["event"], **{name: message.get(name) for name in own}}
+    return {**message["event"], **{name: value for name, value in message.items() if name != "event"}}
 
 
 def _slack(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
