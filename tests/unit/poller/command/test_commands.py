@@ -534,6 +534,7 @@ KNOWN = {
     "vm_name": "vm1",
     "incarnation": 3,
     "missing_hooks": {},
+    "prepares": True,
     "unnamed_events": 0,
     "acknowledging_for": 0.0,
 }

@@ -31,13 +31,13 @@ from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
 from ..unit import config, control, display, endpoint_resolver, instance, poller, status
-from .output import CommandError, places, say, say_json, say_table
+from .output import CommandError, complain, places, say, say_json, say_table
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 # What a status that was not written by this release can raise.
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -78,7 +78,7 @@ def list_events(chosen: argparse.Namespace) -> None:
     vm_name = settings.vm_name or client.fetch_name()
     warning = settings.vm_name and client.other_name(vm_name, LOOK_TIMEOUT)
     if warning:
-        print(f"scheduled-events: {warning}", file=sys.stderr)
+        complain(f"scheduled-events: {warning}")
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
     shown = [describe(event, vm_name=vm_name, now=time.time()) for event in events]
     if chosen.json:

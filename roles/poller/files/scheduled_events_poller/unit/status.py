@@ -162,7 +162,7 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     if problems:
         return WARNING, "; ".join(problems)
     mode, events = "dry run, " if known["dry_run"] else "", counted(len(known["events"]), "event")
-    unprepared = "" if known.get("prepares", True) else ", no prepare hooks"
+    unprepared = "" if known["prepares"] else ", no prepare hooks"
     return OK, f"{mode}{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"
 
 
