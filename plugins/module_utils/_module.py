@@ -109,7 +109,11 @@ class ImdsModule:
         """
         if self._vm_name is None:
             if self._given_name is not None:
-                self._compare_name(self._given_name, seconds)
+                # Where the service does not answer soon, the option counts as it is.
+                brief = min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT)
+                warning = self.client.other_name(self._given_name, brief)
+                if warning:
+                    self.module.warn(warning)
                 self._vm_name = self._given_name
             elif seconds is None:
                 self._vm_name = self.client.fetch_name()
@@ -162,12 +166,6 @@ class ImdsModule:
                     f'event_id: "{event_id}" is not the id of an event, so no event has it; '
                     "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123"
                 )
-
-    def _compare_name(self, given: str, seconds: Optional[float]) -> None:
-        """Warn if the option names another VM. Where the service does not answer soon, the option counts as it is."""
-        warning = self.client.other_name(given, min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT))
-        if warning:
-            self.module.warn(warning)
 
 
 def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:

@@ -141,7 +141,6 @@ def refused(hooks_directory: str) -> Iterator[str]:
         hooks = HookSet(hooks_directory, phase)
         for name in hooks.names:
             with contextlib.suppress(Vanished):
-                problem = ""
                 try:
                     hooks.check(name)
                     problem = _wrong_beginning(hooks.path(name))
@@ -335,7 +334,8 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
             variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
-            problem = f"it cannot be started: {_start_error(error, path)}"
+            wrong = _wrong_beginning(path) if error.errno in (errno.ENOENT, errno.ENOEXEC) else ""
+            problem = f"it cannot be started: {wrong or error.strerror}"
             if error.errno in jobs.NO_ROOM:
                 return TRY_AGAIN, problem
             raise HookRefused(problem) from error
@@ -358,15 +358,6 @@ def _memory_file() -> IO[bytes]:
 
     # In memory, too: a VM with a full disk has to recover.
     return tempfile.TemporaryFile(dir="/dev/shm")  # nosec B108
-
-
-def _start_error(error: OSError, path: bytes) -> str:
-    """The message for a program that cannot be started.
-
-    :raises Vanished: it no longer exists.
-    """
-    wrong = _wrong_beginning(path) if error.errno in (errno.ENOENT, errno.ENOEXEC) else ""
-    return wrong or str(error.strerror)
 
 
 def _wrong_beginning(path: bytes) -> str:
