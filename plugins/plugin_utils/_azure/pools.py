@@ -220,14 +220,13 @@ def _configurations(body: Body, name: str) -> list[Body]:
 def gateway_drain(gateway: Body, pool: str) -> float:
     """The seconds that requests get to end: the longest of the backend settings that are used with the pool."""
     properties = _properties(gateway)
+    rules = [*(properties.get("requestRoutingRules") or []), *(properties.get("routingRules") or [])]
     used = []
-    for rule in [*(properties.get("requestRoutingRules") or []), *(properties.get("routingRules") or [])]:
-        used.append((_properties(rule).get("backendAddressPool"), _settings_of(rule)))
     for path_map in properties.get("urlPathMaps") or []:
         default = _properties(path_map)
         used.append((default.get("defaultBackendAddressPool"), default.get("defaultBackendHttpSettings")))
-        for rule in default.get("pathRules") or []:
-            used.append((_properties(rule).get("backendAddressPool"), _settings_of(rule)))
+        rules += default.get("pathRules") or []
+    used += [(_properties(rule).get("backendAddressPool"), _settings_of(rule)) for rule in rules]
     names = {str(settings["id"]).lower() for own, settings in used if own and settings and _is_same(own["id"], pool)}
     every = [
         *(properties.get("backendHttpSettingsCollection") or []),

@@ -203,18 +203,16 @@ class EventStory(t.NamedTuple):
     def acknowledgement(self) -> Lane | None:
         """The lane of the host that acknowledged it first."""
         senders = [lane for lane in self.lanes if lane.acknowledged is not None]
-        return min(senders, key=lambda lane: lane.acknowledged or 0.0) if senders else None
+        return min(senders, key=lambda lane: lane.acknowledged or 0.0, default=None)
 
     @property
     def not_before(self) -> float | None:
-        known = [lane.not_before for lane in self.lanes if lane.not_before is not None]
-        return max(known) if known else None
+        return max((lane.not_before for lane in self.lanes if lane.not_before is not None), default=None)
 
     @property
     def margin(self) -> float | None:
         """The smallest margin of its VMs, in seconds."""
-        known = [lane.margin for lane in self.lanes if lane.margin is not None]
-        return min(known) if known else None
+        return min((lane.margin for lane in self.lanes if lane.margin is not None), default=None)
 
     @property
     def finding(self) -> str:
@@ -308,13 +306,12 @@ def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.S
 def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     facts = [fact for of_host in hosts.values() for fact in of_host]
     named = max(facts, key=lambda fact: len(fact.resources))
-    counts = [fact.resource_count for fact in facts if fact.resource_count is not None]
     return EventStory(
         event_id=facts[0].maintenance or facts[0].event_id,
         event_type=MAINTENANCE if facts[0].maintenance else _last(facts, "event_type"),
         event_source=_last(facts, "event_source"),
         resources=named.resources,
-        resource_count=max(counts) if counts else None,
+        resource_count=max((fact.resource_count for fact in facts if fact.resource_count is not None), default=None),
         lanes=tuple(_lane(host, hosts[host]) for host in sorted(hosts)),
     )
 
