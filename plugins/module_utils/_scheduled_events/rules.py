@@ -104,7 +104,7 @@ def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
 def _rule(value: Any, place: str) -> Rule:
     rule = Rule(**check_fields(value, _FIELDS, place=place, required=["action"]))
     if rule.min_duration is not None and rule.max_duration is not None and rule.min_duration > rule.max_duration:
-        raise WrongValue(f"{place}: expected min_duration up to max_duration, not above it: exchange them")
+        raise WrongValue(f"{place}.max_duration: expected min_duration or more, not {rule.max_duration}: exchange them")
     if rule.action not in (PREPARE, HOLD) and (rule.lead_time or rule.windows):
         raise WrongValue(f"{place}: expected no lead_time and no windows with the action {rule.action}: take them out")
     if rule.lead_time == math.inf and rule.windows:

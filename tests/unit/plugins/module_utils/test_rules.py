@@ -145,7 +145,7 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"min_duration": 9, "max_duration": 8, "action": "approve"}],
-            "rules[0]: expected min_duration up to max_duration, not above it: exchange them",
+            "rules[0].max_duration: expected min_duration or more, not 8: exchange them",
         ),
         (
             [{"event_types": ["Freeze"], "action": "approve"}, {"action": "ignore"}, {"action": "hold"}],
