@@ -709,6 +709,16 @@ def test_a_wrong_hook_is_a_clear_failure(root_side, script, mode, reason):
     assert reason in result.reason
 
 
+@pytest.mark.parametrize("ends", ["\n", "\0 more\n"])
+def test_a_hook_that_the_kernel_runs_is_not_refused_whatever_its_first_line_is(root_side, tmp_path, ends):
+    directory = tmp_path / "l".ljust(225 - len(str(tmp_path)), "o")
+    directory.mkdir()
+    (directory / "sh").symlink_to("/bin/sh")
+    root_side.add_hook(f"#!{directory}/sh{ends}")
+    assert list(runner.refused(root_side.directories.hooks)) == []
+    assert root_side.run_phase().outcome == "ok"
+
+
 def test_a_link_is_not_a_hook(root_side):
     os.symlink("/bin/true", os.path.join(root_side.directories.hooks, "prepare.d", "10-link"))
     assert "refused: it is not a regular file" in root_side.run_phase().reason

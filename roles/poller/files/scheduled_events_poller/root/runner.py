@@ -36,6 +36,7 @@ TICK = 1.0  # seconds within which a changed deadline or clock is noticed
 # The kernel refuses to start a program with a variable of 128 KiB with its name, or with more than 2 MiB of arguments
 # and variables (a quarter of the usual limit of the stack), which those of an event together do not reach.
 LONGEST_VARIABLE = 124 * 1024  # bytes
+LONGEST_FIRST_LINE = 256  # bytes that the kernel reads, up to a NUL
 
 _NO_PROGRAM = errno.ENOENT, errno.ENOTDIR
 
@@ -367,10 +368,10 @@ def _wrong_beginning(path: bytes) -> str:
     """
     try:
         with open(path, "rb") as file:
-            first = file.readline(200)
+            first = file.readline(LONGEST_FIRST_LINE)
     except FileNotFoundError as gone:
         raise Vanished from gone
-    named = re.match(rb"#![ \t]*([^ \t\n]+)", first)
+    named = re.match(rb"#![ \t]*([^ \t\n\0]+)", first)
     if named is None:
         return "" if first.startswith(b"\x7fELF") else "it is not a program, expected a first line such as #!/bin/sh"
     if os.path.exists(named.group(1)):
