@@ -28,6 +28,8 @@ class Vm:
         clock = Clock(wall=lambda: self.wall, monotonic=lambda: self.monotonic)
         self.meter = ImpactMeter(clock, lambda: seconds_since_boot)
         self.meter.rebooted = rebooted
+        if state is None:
+            self.step()  # the unit began before the event
 
     def iterate(self, wall=1.0, monotonic=1.0):
         """An iteration of the loop after which so many seconds have passed by each clock."""
@@ -139,6 +141,14 @@ def test_a_unit_that_began_during_the_event_does_not_say_that_there_was_no_impac
     before = Vm()
     before.step("Started")
     vm = Vm(before.state)  # such as after a pause that was longer than the watchdog waits
+    assert [vm.step("Started"), vm.iterate(), vm.step()] == [[], [], []]
+
+
+@pytest.mark.parametrize("before", [None, "Scheduled"], ids=["first installed", "ended by the watchdog"])
+def test_a_unit_that_finds_a_started_event_when_it_begins_does_not_say_that_there_was_no_impact(before):
+    earlier = Vm()
+    earlier.step(before)
+    vm = Vm(earlier.state)
     assert [vm.step("Started"), vm.iterate(), vm.step()] == [[], [], []]
 
 

@@ -42,7 +42,8 @@ class ImpactMeter:
         self._clock, self._since_boot = clock, since_boot
         self._wall = self._monotonic = 0.0  # at the last iteration; 0: there was none
         self._step: Optional[Step] = None
-        self._measured: Set[str] = set()  # the events whose impact was measured, or of which an earlier process knows
+        self._measured: Set[str] = set()  # the events whose impact was measured, or began before this process polled
+        self._polled = False
         self.rebooted = False
 
     def iteration(self) -> List[Fact]:
@@ -64,10 +65,11 @@ class ImpactMeter:
 
         :param polled: whether a document has been read since the unit began.
         """
-        if self._step is None:
+        if not self._polled:
             # An earlier process may have measured it, or stood still for so long that its watchdog ended it.
-            self._measured.update(key for key, entry in step.before.events.items() if entry.impact)
-        self._step = step
+            found = (*step.before.events.items(), *step.after.events.items())
+            self._measured.update(key for key, entry in found if entry.impact)
+        self._step, self._polled = step, polled
         facts = []
         if self.rebooted and polled:
             self.rebooted = False
