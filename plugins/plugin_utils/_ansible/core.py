@@ -174,15 +174,20 @@ def _decrypted(value: t.Any) -> t.Any:
 
 
 def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], role: str) -> str:
-    """What is wrong with a variable whose name is nearly that of an option, since Ansible ignores it; or empty."""
+    """What is wrong with a variable whose name is nearly that of an option, since Ansible ignores it; or empty.
+
+    One with all words of the option and more, such as those of a group, is of the user's own.
+    """
     prefix = f"{role}_"
     names = [name.removeprefix(prefix) for name in options]
     for name in sorted(name for name in variables if name.startswith(prefix) and name not in options):
-        for near in difflib.get_close_matches(name.removeprefix(prefix), names, 1, NEAR):
-            return (
-                f"{name} has no effect, expected {prefix}{near}. Correct the name. If it is of your own, give it "
-                "a name that is less like that of the option"
-            )
+        words = name.removeprefix(prefix)
+        for near in difflib.get_close_matches(words, names, 1, NEAR):
+            if not {*near.split("_")} < {*words.split("_")} - {""}:
+                return (
+                    f"{name} has no effect, expected {prefix}{near}. Correct the name. If it is of your own, give it "
+                    "a name that is less like that of the option"
+                )
     return ""
 
 

@@ -101,6 +101,8 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
         ("respond", "respond_result", ""),
         ("respond", "respond_event", ""),
         ("respond", "respond_prepare_tasks_of_web", ""),
+        ("respond", "respond_prepare_tasks_db", ""),
+        ("respond", "respond_db_prepare_tasks", ""),
         ("respond", "my_respond_rule", ""),
         ("respond", "load_balancer_credentials_of_web", ""),
     ],
