@@ -104,20 +104,20 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
     """Whether the process is known to have ended.
 
     That is never known of a process on another machine, or where the system has no ``/proc``: two machines may have the
-    same name. Nor of a process of another user that ``/proc`` hides, as with ``hidepid``.
+    same name. Nor of a process that ``/proc`` hides, as with ``hidepid``: that of another user or group.
     """
     if owner.get("place") != place() or not owner.get("began"):
         return False
     if not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
-    before, now = str(owner["began"]), began(owner["pid"])
+    now = began(owner["pid"])
     try:
         os.kill(owner["pid"], 0)
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
-        return now not in ("", before)
-    return now != before
+        pass
+    return now not in (None, owner["began"])
 
 
 def place() -> str:
@@ -130,12 +130,12 @@ def place() -> str:
     return platform.node()
 
 
-def began(pid: int) -> str:
-    """When the process began, in the kernel's format; empty if that is not known, or if it has ended."""
+def began(pid: int) -> str | None:
+    """When the process began, in the kernel's format; empty if it has ended, None if ``/proc`` does not show it."""
     with contextlib.suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if fields[0] in "ZX" else fields[19]
-    return ""
+    return None
 
 
 def this_job(variables: t.Mapping[str, t.Any], environment: Environment) -> dict[str, t.Any]:

@@ -57,7 +57,7 @@ def test_what_is_not_certain_does_not_count_as_dead(change):
 
 
 def test_without_proc_a_process_that_runs_does_not_count_as_dead(monkeypatch):
-    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: "")
+    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: None)
     assert not is_dead(owner_of(os.getpid()))
 
 
@@ -65,11 +65,14 @@ def refuse(*_arguments):
     raise PermissionError
 
 
-@pytest.mark.parametrize(("shown", "dead"), [("", False), ("1", False), ("2", True)], ids=["hidden", "same", "other"])
-def test_a_process_of_another_user_is_dead_only_if_the_system_shows_another_one(monkeypatch, shown, dead):
+@pytest.mark.parametrize("kill", [refuse, lambda *_arguments: None], ids=["of another user", "of another group"])
+@pytest.mark.parametrize(
+    ("shown", "dead"), [(None, False), ("1", False), ("2", True), ("", True)], ids=["hidden", "same", "other", "ended"]
+)
+def test_a_process_is_dead_only_if_the_system_shows_that_it_ended(monkeypatch, kill, shown, dead):
     owner = {**owner_of(os.getpid()), "began": "1"}
-    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: shown)  # "" with hidepid
-    monkeypatch.setattr(os, "kill", refuse)
+    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: shown)  # None with hidepid
+    monkeypatch.setattr(os, "kill", kill)
     assert is_dead(owner) is dead
 
 
