@@ -89,7 +89,7 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: p
 
 @contextlib.contextmanager
 def playbook(
-    directory: pathlib.Path, inventory: pathlib.Path, name: str = "respond", *options: str
+    directory: pathlib.Path, inventory: pathlib.Path, name: str = "respond", hosts: str = "all", *options: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a playbook for the fleet; it is ended with the demo."""
     command = [
@@ -98,7 +98,7 @@ def playbook(
         str(inventory),
         f"maintops.scheduled_events.{name}",
         "--limit",
-        "all",
+        hosts,
         *options,
     ]
     print("$", " ".join(command).replace(str(directory), "DIRECTORY"), flush=True)
@@ -189,8 +189,9 @@ def report(directory: pathlib.Path, inventory: pathlib.Path) -> str:
     """Write the report of the maintenance; gives its verdict."""
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     data = directory / "report.json"
-    options = [f"-e=report_{kind}={path}" for kind, path in (("html", REPORT), ("json", data))]
-    with playbook(directory, inventory, "report", *options, "-e=report_become=false") as process:
+    hosts = ",".join(host for named in EVENTS.values() for host in named)  # another one has no history yet
+    options = [f"--extra-vars=report_{name}" for name in (f"html={REPORT}", f"json={data}", "become=false")]
+    with playbook(directory, inventory, "report", hosts, *options) as process:
         process.wait(LIMIT)
     return json.loads(data.read_text())["verdict"] if data.exists() else (directory / "report.log").read_text()
 

@@ -303,3 +303,9 @@ def test_a_filter_that_no_event_meets_is_warned_of(ansible, web_host):
         'event_id: "nonsense" is not the id of an event, so no event has it; '
         "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123",
     ]
+
+
+def test_an_empty_first_answer_is_not_taken_for_no_events(ansible, emulate):
+    emulator = emulate([{"name": "vm1"}], "--empty-first", "--manual-clock")
+    event_id = emulator.schedule("Reboot", "vm1")
+    assert ids(ansible.run_module(INFO, {"endpoint": emulator.endpoints["vm1"]})) == [event_id]
