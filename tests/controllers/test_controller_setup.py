@@ -14,6 +14,7 @@ from runner import RunnerRun, project_files
 
 from playbooks import LOCALHOST
 
+pytestmark = pytest.mark.timeout(1800)  # an AWX starts, and the role runs twice
 ORGANIZATION = "Fleet of the tests"
 SECRETS = ("machine-secret-1", "azure-secret-2", "webhook-secret-3")
 PROJECT = "/runner/project"  # where a job of AWX finds its project
