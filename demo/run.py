@@ -87,6 +87,11 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: p
     return inventory
 
 
+def log_of(directory: pathlib.Path, name: str = "respond") -> pathlib.Path:
+    """Where the output of a playbook is."""
+    return directory / f"{name}.log"
+
+
 @contextlib.contextmanager
 def playbook(
     directory: pathlib.Path, inventory: pathlib.Path, name: str = "respond", hosts: str = "all", *options: str
@@ -102,7 +107,7 @@ def playbook(
         *options,
     ]
     print("$", " ".join(command).replace(str(directory), "DIRECTORY"), flush=True)
-    with (directory / f"{name}.log").open("wb") as log:
+    with log_of(directory, name).open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
         yield process
@@ -193,7 +198,7 @@ def report(directory: pathlib.Path, inventory: pathlib.Path) -> str:
     options = [f"--extra-vars=report_{name}" for name in (f"html={REPORT}", f"json={data}", "become=false")]
     with playbook(directory, inventory, "report", hosts, *options) as process:
         process.wait(LIMIT)
-    return json.loads(data.read_text())["verdict"] if data.exists() else (directory / "report.log").read_text()
+    return json.loads(data.read_text())["verdict"] if data.exists() else log_of(directory, "report").read_text()
 
 
 def moment(text: str) -> datetime.datetime:
@@ -221,7 +226,7 @@ def main() -> int:
             story.expect(not drained, f"every host is back, not drained: {drained}")
             verdict = report(directory, inventory)
             story.expect("no problem" in verdict, f"the report has no problem, and does not say: {verdict}")
-        log = (directory / "respond.log").read_text().splitlines()
+        log = log_of(directory).read_text().splitlines()
     if story.missing:
         print("\nThe end of the playbook's log:", *log[-LOG_LINES:], sep="\n")
     print()

@@ -116,7 +116,7 @@ class Recorder:
             time.sleep(0.1)
 
     def _playbook_log(self) -> str:
-        return (self._directory / "playbook.log").read_text()
+        return run.log_of(self._directory).read_text()
 
 
 # The picture
