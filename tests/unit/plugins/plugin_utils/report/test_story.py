@@ -145,44 +145,25 @@ def test_an_event_that_only_one_of_unit_and_play_ignores_is_not_ignored():
 
 
 @pytest.mark.parametrize(
-    ("event_type", "announced", "impact", "problem"),
+    ("event_type", "announced", "outcome", "measured", "problem"),
     [
-        (
-            "Freeze",
-            5.0,
-            {"outcome": "rebooted", "measured_seconds": 48.0},
-            "announced as a Freeze, and the VM rebooted",
-        ),
-        (
-            "Freeze",
-            5.0,
-            {"outcome": "paused", "measured_seconds": 15.5},
-            "it was paused for 15.5 s, announced were 5 s",
-        ),
-        (
-            "Freeze",
-            30.0,
-            {"outcome": "paused", "measured_seconds": 60.5},
-            "it was paused for 60.5 s, announced were 30 s",
-        ),
-        (
-            "Freeze",
-            0.0,
-            {"outcome": "paused", "measured_seconds": 10.5},
-            "it was paused for 10.5 s, announced were 0 s",
-        ),
-        ("Freeze", 5.0, {"outcome": "paused", "measured_seconds": 15.0}, ""),
-        ("Freeze", 30.0, {"outcome": "paused", "measured_seconds": 60.0}, ""),
-        ("Freeze", -1.0, {"outcome": "paused", "measured_seconds": 600.0}, ""),
-        ("Freeze", None, {"outcome": "paused", "measured_seconds": 600.0}, ""),
-        ("Freeze", 5.0, {"outcome": "none", "measured_seconds": 0.0}, ""),
-        ("Reboot", 30.0, {"outcome": "rebooted", "measured_seconds": 200.0}, ""),  # not the same seconds
-        ("Reboot", 30.0, {"outcome": "paused", "measured_seconds": 9.0}, ""),
-        ("Redeploy", -1.0, {"outcome": "rebooted", "measured_seconds": None}, ""),
+        ("Freeze", 5.0, "rebooted", 48.0, "announced as a Freeze, and the VM rebooted"),
+        ("Freeze", 5.0, "paused", 15.5, "it was paused for 15.5 s, announced were 5 s"),
+        ("Freeze", 30.0, "paused", 60.5, "it was paused for 60.5 s, announced were 30 s"),
+        ("Freeze", 0.0, "paused", 10.5, "it was paused for 10.5 s, announced were 0 s"),
+        ("Freeze", 5.0, "paused", 15.0, ""),
+        ("Freeze", 30.0, "paused", 60.0, ""),
+        ("Freeze", -1.0, "paused", 600.0, ""),
+        ("Freeze", None, "paused", 600.0, ""),
+        ("Freeze", 5.0, "none", 0.0, ""),
+        ("Reboot", 30.0, "rebooted", 200.0, ""),  # not the same seconds
+        ("Reboot", 30.0, "paused", 9.0, ""),
+        ("Redeploy", -1.0, "rebooted", None, ""),
     ],
 )
-def test_an_impact_that_is_larger_than_announced_is_a_problem(event_type, announced, impact, problem):
-    facts = [*a_phase("prepare", 1, 20), a_fact("started", 30), a_fact("impact", 40, **impact), a_fact("over", 300)]
+def test_an_impact_that_is_larger_than_announced_is_a_problem(event_type, announced, outcome, measured, problem):
+    impact = a_fact("impact", 40, outcome=outcome, measured_seconds=measured)
+    facts = [*a_phase("prepare", 1, 20), a_fact("started", 30), impact, a_fact("over", 300)]
     facts = [announcement(announced_seconds=announced), *facts, *a_phase("recover", 301, 310), a_fact("returned", 310)]
     assert lane_of(*(fact._replace(event_type=event_type) for fact in facts)).problem == problem
 
