@@ -30,6 +30,6 @@ def test_a_rulebook_is_one_for_ansible_rulebook(text):
     Validate.rulebook(rulebook)
     [ruleset] = parse_rule_sets(rulebook)
     given = [each[NAME] for each in rulebook[0]["sources"] if NAME in each]
-    assert all(set(arguments) <= set(SOURCE["DEFAULTS"]) for arguments in given)
+    assert all(set(arguments) <= set(SOURCE["SourceSettings"]._fields) for arguments in given)
     if given or text in OWN:
         assert all(rule.throttle is not None or rule.name == "It is time to sweep" for rule in ruleset.rules)

@@ -329,8 +329,9 @@ def test_a_cancelled_source_leaves_no_task_behind(emulate, listen):
 
 
 def test_without_endpoints_the_metadata_service_of_this_vm_is_asked(source, listen, refused_contacts):
-    assert [endpoint.url for endpoint in source.read_settings({}).endpoints] == ["http://169.254.169.254"]
-    listen(*source.DEFAULTS["endpoints"]).until(lambda: refused_contacts)
+    [endpoint] = source.read_settings({}).endpoints
+    assert endpoint.url == "http://169.254.169.254"
+    listen(endpoint.url).until(lambda: refused_contacts)
     refused_contacts.clear()
 
 

@@ -22,8 +22,8 @@ import aiohttp
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
 from _scheduled_events.checks import Kind, WrongValue, check_fields, choice, converted, list_of, number, show, text
-from _scheduled_events.document import describe, parse
-from _scheduled_events.exchange import API_VERSION, ENDPOINT, MAX_BODY
+from _scheduled_events.document import DEFAULT_API_VERSION, describe, parse
+from _scheduled_events.exchange import API_VERSION, DEFAULT_ENDPOINT, ENDPOINT, MAX_BODY
 from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
 from _scheduled_events.text import shown
 
@@ -136,17 +136,6 @@ EXAMPLES = r"""
           lock: "{{ event.event_id }}"
 """
 
-DEFAULTS: dict[str, Any] = {
-    "endpoints": ["http://169.254.169.254"],
-    "scope": "all",
-    "limit_to_resources": True,
-    "host_names": {},
-    "interval": 1,
-    "repeat": 300,
-    "request_timeout": 125,
-    "api_version": "2020-07-01",
-    "feedback": False,
-}
 EVENTS_PATH = "/metadata/scheduledevents"
 FEEDBACK_QUEUE = "eda_feedback_queue"  # what ansible-rulebook adds to the arguments
 NAME_PATH = "/metadata/instance/compute/name"
@@ -173,15 +162,15 @@ class Endpoint(NamedTuple):
 class SourceSettings(NamedTuple):
     """The arguments of the source, checked."""
 
-    endpoints: tuple[Endpoint, ...]
-    scope: str
-    limit_to_resources: bool
-    host_names: dict[str, str]
-    interval: float
-    repeat: float
-    request_timeout: float
-    api_version: str
-    feedback: bool
+    endpoints: tuple[Endpoint, ...] = (Endpoint(DEFAULT_ENDPOINT, None),)
+    scope: str = "all"
+    limit_to_resources: bool = True
+    host_names: dict[str, str] = {}
+    interval: float = 1
+    repeat: float = 300
+    request_timeout: float = 125
+    api_version: str = DEFAULT_API_VERSION
+    feedback: bool = False
 
 
 def read_settings(args: dict[str, Any]) -> SourceSettings:
@@ -190,7 +179,7 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
     :raises WrongValue: one of them cannot be used; the message names it and its value.
     """
     given = {name: value for name, value in args.items() if name != FEEDBACK_QUEUE}
-    return SourceSettings(**check_fields({**DEFAULTS, **given}, _KINDS, required=list(_KINDS)))
+    return SourceSettings(**check_fields(given, _KINDS, required=list(given)))
 
 
 def _endpoints(value: Any, place: str) -> tuple[Endpoint, ...]:
