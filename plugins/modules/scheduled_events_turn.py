@@ -155,7 +155,6 @@ options:
   load_balancer:
     description: Whether the caller takes the host out of its load balancer before it prepares the host.
     type: bool
-    default: false
   drain_timeout:
     description:
       - Maximum number of seconds that the connections of the host get to end, from the moment when the load balancers

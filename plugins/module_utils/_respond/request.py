@@ -52,7 +52,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "started_tasks": {"type": "str"},
     "recover_tasks": {"type": "str"},
     "advised_tasks": {"type": "str"},
-    "load_balancer": {"type": "bool", "default": False},
+    "load_balancer": {"type": "bool"},
     "drain_timeout": {"type": "float", "default": 300},
     "drain_on_timeout": {"type": "str", "default": "fail"},
     "fallback": {"type": "str", "choices": ["none", "azure_resource_manager"], "default": "none"},

@@ -20,6 +20,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ...module_utils._checked_module import is_absolute, wrong_option
 from ...module_utils._load_balancer import health_probe, record
+from ...module_utils._module import COMMON_OPTIONS
+from ...module_utils._respond.request import OPTIONS
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
@@ -29,35 +31,7 @@ from .._azure import arm, pools
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
 
-# Options of the module that are variables of the role with the prefix respond_.
-ALWAYS = (
-    "endpoint",
-    "api_version",
-    "rules",
-    "acknowledge",
-    "speak_for",
-    "fallback",
-    "fallback_max_age",
-    "fallback_credentials",
-    "fallback_control_node",
-    "state_directory",
-    "maintenance_margin",
-    "published_events",
-    "published_timeout",
-    "wait_timeout",
-    "reconnect_timeout",
-    "phase_timeout",
-    "allow_skip_tags",
-)
-UNLESS_EMPTY = (
-    "vm_name",
-    "fallback_resource_id",
-    "prepare_tasks",
-    "started_tasks",
-    "recover_tasks",
-    "advised_tasks",
-    "load_balancer",
-)
+SPEC = {**COMMON_OPTIONS, **OPTIONS}
 # The role load_balancer has the same defaults.
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
@@ -89,12 +63,21 @@ DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_dire
 
 
 def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any]:
-    """The options that the variables of the role give to the first turn of a host."""
-    names = {name: f"respond_{name}" for name in (*ALWAYS, *UNLESS_EMPTY)}
+    """The options that the variables of the role give to the first turn of a host.
+
+    An empty value of an option without a default counts as not set.
+    """
+    names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in _defaults("respond")}
     names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
-    options = {name: value for name, value in given.items() if not (name in UNLESS_EMPTY and value in (None, ""))}
+    options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
+
+
+@functools.cache
+def _defaults(role: str) -> dict[str, t.Any]:
+    """The variables of a role, with their defaults."""
+    return t.cast("dict[str, t.Any]", yaml_load((ROLES / role / "defaults" / "main.yml").read_text()))
 
 
 def _given(variables: Variables, template: Template, names: t.Mapping[str, str]) -> dict[str, t.Any]:
@@ -110,7 +93,7 @@ def refusal_of_role(variables: Variables, template: Template, role: str = "respo
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
     return (
         _slice_problem(variables, template)
-        or misspelled(variables, yaml_load((ROLES / role / "defaults" / "main.yml").read_text()), role)
+        or misspelled(variables, _defaults(role), role)
         or _value_problem(variables, template, role)
         or _balancer_problem(variables, template, f"{role}_load_balancer")
     )

@@ -12,9 +12,7 @@ from ansible.errors import AnsibleError
 from plugins.module_utils._module import COMMON_OPTIONS
 from plugins.module_utils._respond.request import OPTIONS
 from plugins.plugin_utils._respond.role import (
-    ALWAYS,
     TIMES,
-    UNLESS_EMPTY,
     failed_task,
     options_of_role,
     refusal_of_role,
@@ -48,8 +46,9 @@ def templating(values):
 def test_each_variable_of_the_role_is_an_option_of_its_turns():
     documented = yaml.safe_load(SPECS.read_text())["argument_specs"]["main"]["options"]
     names = {name.partition("_")[2] for name in documented}
-    assert {*ALWAYS, *UNLESS_EMPTY} == names - OF_THE_PLAYBOOK
-    assert names - OF_THE_PLAYBOOK <= {*COMMON_OPTIONS, *OPTIONS}
+    given = options_of_role({f"respond_{name}": "given" for name in names}, as_it_is)
+    assert given.keys() == names - OF_THE_PLAYBOOK
+    assert given.keys() <= {*COMMON_OPTIONS, *OPTIONS}
 
 
 def test_the_options_are_the_values_of_the_templates_of_the_variables():
