@@ -11,7 +11,7 @@ import datetime
 import email.utils
 import json
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .text import clean, excerpt, parse_number, sanitize_fields, sanitize_or_report, shown
 
@@ -59,18 +59,6 @@ MAX_ADDITIONAL, MAX_UNREADABLE, MAX_ODD_RESOURCE = 16384, 1024, 256  # character
 MAX_NUMBER = 10**15
 YEARS = range(1970, 2200)
 
-# Azure's name of each field, and ours.
-_FIELDS = {
-    "EventId": "event_id",
-    "EventStatus": "event_status",
-    "EventType": "event_type",
-    "ResourceType": "resource_type",
-    "Resources": "resources",
-    "NotBefore": "not_before",
-    "Description": "description",
-    "EventSource": "event_source",
-    "DurationInSeconds": "duration_in_seconds",
-}
 _ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:[Zz]|([+-]\d\d):?(\d\d))?\Z", re.ASCII)
 _TIME_OF_DAY = re.compile(r"\b\d\d?:\d\d:\d\d\b", re.ASCII)
 
@@ -205,23 +193,13 @@ def parse_event(raw: Any) -> ScheduledEvent:
 
 
 def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
-    resources = _resources(raw.get("Resources"))
-    read: Dict[str, Any] = {
-        "EventId": _event_id(raw.get("EventId")),
-        "EventStatus": _known(_text(raw.get("EventStatus")), EVENT_STATUSES),
-        "EventType": _known(_text(raw.get("EventType")), tuple(TYPES)),
-        "ResourceType": _text(raw.get("ResourceType")),
-        "Resources": resources,
-        "NotBefore": _not_before(raw.get("NotBefore")),
-        "Description": _text(raw.get("Description"), MAX_DESCRIPTION),
-        "EventSource": _known(_text(raw.get("EventSource")), EVENT_SOURCES),
-        "DurationInSeconds": _integer(raw.get("DurationInSeconds")),
-    }
-    fields = {ours: read[name] for name, ours in _FIELDS.items()}
-    fields.update(resources=resources or (), not_before=read["NotBefore"] or None)
+    read = {name: reader(raw.get(name)) for name, (_ours, reader) in _FIELDS.items()}
+    fields = {ours: read[name] for name, (ours, _reader) in _FIELDS.items()}
+    resources = read["Resources"] or ()
+    fields.update(resources=resources, not_before=read["NotBefore"] or None)
     return ScheduledEvent(
         **fields,
-        names=tuple(plain_name(name, api_version).lower() for name in resources or ()),
+        names=tuple(plain_name(name, api_version).lower() for name in resources),
         additional=sanitize_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
         unreadable={
             name: sanitize_or_report(raw[name], MAX_UNREADABLE)
@@ -353,7 +331,26 @@ def _integer(value: Any) -> Optional[int]:
     return int(value) if whole and abs(int(value)) < MAX_NUMBER else None
 
 
-def _known(value: Optional[str], known: Tuple[str, ...]) -> Optional[str]:
-    """A known word in its usual spelling (docs/contract.md, section 4), whatever its case; an unknown word as it is."""
-    lowered = (value or "").lower()
-    return next((word for word in known if word.lower() == lowered), value)
+def _word_of(*known: str) -> Callable[[Any], Optional[str]]:
+    """Reads a known word in its usual spelling (docs/contract.md, section 4), whatever its case; others as they are."""
+    spelled = {word.lower(): word for word in known}
+
+    def read(value: Any) -> Optional[str]:
+        text = _text(value)
+        return spelled.get((text or "").lower(), text)
+
+    return read
+
+
+# Azure's name of each field, ours, and what reads it.
+_FIELDS: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
+    "EventId": ("event_id", _event_id),
+    "EventStatus": ("event_status", _word_of(*EVENT_STATUSES)),
+    "EventType": ("event_type", _word_of(*TYPES)),
+    "ResourceType": ("resource_type", _text),
+    "Resources": ("resources", _resources),
+    "NotBefore": ("not_before", _not_before),
+    "Description": ("description", lambda value: _text(value, MAX_DESCRIPTION)),
+    "EventSource": ("event_source", _word_of(*EVENT_SOURCES)),
+    "DurationInSeconds": ("duration_in_seconds", _integer),
+}
