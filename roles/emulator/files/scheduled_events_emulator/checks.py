@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Callable
 
 REQUIRED = object()
 
@@ -63,12 +63,13 @@ class Fields:
         """Return the path of ``key`` for a message."""
         return f"{self._path}.{key}" if self._path else key
 
-    def _take(self, key: str, default: Any) -> tuple[bool, Any]:
-        if key in self._values and self._values[key] is not None:
-            return True, self._values[key]
-        if default is REQUIRED:
+    def _read(self, key: str, default: Any, is_right: Callable[[Any], bool], expected: str) -> Any:
+        value = self._values.get(key)
+        if value is None and default is REQUIRED:
             raise InputError(f"{self.where(key)}: missing, expected a value")
-        return False, default
+        if value is not None and not is_right(value):
+            raise self.fail(key, expected)
+        return default if value is None else value
 
     def fail(self, key: str, expected: str) -> InputError:
         """Return the error for a value of ``key`` that is not what was ``expected``."""
@@ -76,32 +77,28 @@ class Fields:
 
     def text(self, key: str, default: Any = REQUIRED, *, choices: Sequence[str] | None = None) -> Any:
         """Return the string ``key``. An empty string is allowed only when it is not one of given ``choices``."""
-        given, value = self._take(key, default)
-        if given and (not isinstance(value, str) or (choices is not None and value not in choices)):
-            raise self.fail(key, f"one of {', '.join(choices)}" if choices else "a string")
-        return value
+        expected = f"one of {', '.join(choices)}" if choices else "a string"
+
+        def is_right(value: Any) -> bool:
+            return isinstance(value, str) and (choices is None or value in choices)
+
+        return self._read(key, default, is_right, expected)
 
     def boolean(self, key: str, default: bool) -> bool:
         """Return the boolean ``key``."""
-        given, value = self._take(key, default)
-        if given and not isinstance(value, bool):
-            raise self.fail(key, "true or false")
-        return bool(value)
+        return bool(self._read(key, default, lambda value: isinstance(value, bool), "true or false"))
 
-    def number(self, key: str, default: Any = REQUIRED, *, least: float | None = 0) -> Any:
-        """Return the number ``key``, at least ``least`` (None: any)."""
-        given, value = self._take(key, default)
-        if given and (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not -1e10 <= value <= 1e10  # refuses NaN too
-            or (least is not None and value < least)
-        ):
-            raise self.fail(key, "a number" + ("" if least is None else f" of at least {least:g}"))
-        return value
+    def number(self, key: str, default: Any = REQUIRED, *, least: float = 0) -> Any:
+        """Return the number ``key``, at least ``least``."""
 
-    def integer(self, key: str, default: Any = REQUIRED, *, least: int | None = 0) -> Any:
-        """Return the whole number ``key``, at least ``least`` (None: any)."""
+        def is_right(value: Any) -> bool:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            return is_number and least <= value <= 1e10  # nor NaN
+
+        return self._read(key, default, is_right, f"a number of at least {least:g}")
+
+    def integer(self, key: str, default: Any = REQUIRED, *, least: int = 0) -> Any:
+        """Return the whole number ``key``, at least ``least``."""
         value = self.number(key, default, least=least)
         if value is not default and not isinstance(value, int):
             raise self.fail(key, "a whole number")
@@ -109,26 +106,24 @@ class Fields:
 
     def texts(self, key: str, default: Any = REQUIRED, *, choices: Sequence[str] | None = None) -> Any:
         """Return the list of strings ``key``; a given list must not be empty."""
-        given, value = self._take(key, default)
-        if not given:
-            return value
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-            raise self.fail(key, "a list of one or more strings")
-        for item in value:
+
+        def is_right(value: Any) -> bool:
+            return _is_list(value) and all(isinstance(item, str) and item for item in value)
+
+        texts = self._read(key, default, is_right, "a list of one or more strings")
+        for item in texts or ():
             if choices is not None and item not in choices:
                 raise InputError(f"{self.where(key)}: {shown(item)} is not one of {', '.join(choices)}")
-        return value
+        return texts
 
     def objects(self, key: str) -> list[Any]:
         """Return the list ``key``, one or more elements, for further reading."""
-        _given, value = self._take(key, REQUIRED)
-        if not isinstance(value, list) or not value:
-            raise self.fail(key, "a list of one or more objects")
-        return value
+        return list(self._read(key, REQUIRED, _is_list, "a list of one or more objects"))
 
     def mapping(self, key: str) -> dict[str, Any]:
         """Return the object ``key``, by default an empty one."""
-        given, value = self._take(key, {})
-        if given and not isinstance(value, dict):
-            raise self.fail(key, "an object")
-        return dict(value)
+        return dict(self._read(key, {}, lambda value: isinstance(value, dict), "an object"))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and value != []
