@@ -14,7 +14,7 @@ import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import converted, list_of
-from .client import FIRST_CONTACT, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, Unreachable
+from .client import FIRST_CONTACT, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, without_service
 from .clock import CLOCK, Clock
 from .exchange import DEFAULT_ENDPOINT, base_url
 from .files import plain
@@ -68,10 +68,6 @@ class Searched(NamedTuple):
 
     addresses: Dict[str, str]
     lines: List[str]
-
-
-class NotFound(Unreachable):
-    """Nowhere is there a metadata service. The message says where it was looked for, and what was found there."""
 
 
 def search_leases(root: str = "/") -> Searched:
@@ -138,7 +134,7 @@ def find(
 
     :param networks: where an address that a lease names must lie to be asked.
     :param patience: seconds after which to look once more if nothing was found; 0 looks once.
-    :raises NotFound: there is none.
+    :raises Unreachable: there is none. The message says where it was looked for, and what was found there.
     """
     if endpoint != AUTO:
         return FoundEndpoint(endpoint, GIVEN)
@@ -153,11 +149,7 @@ def find(
 
     found = clock.until(look, within=min(patience, DISCOVERY_TIMEOUT), every=DISCOVERY_TIMEOUT)
     if found is None:
-        raise NotFound(
-            f"endpoint auto found no metadata service. {'. '.join(said)}. "
-            "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to "
-            "where it is"
-        )
+        raise without_service(ImdsError(f"endpoint auto found no metadata service. {'. '.join(said)}"))
     return found
 
 

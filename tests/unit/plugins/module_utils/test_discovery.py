@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import metadata_guard
 import pytest
 from _scheduled_events import discovery
+from _scheduled_events.client import Unreachable
 from _scheduled_events.clock import Clock
 from _scheduled_events.discovery import (
     AUTO,
     DEFAULT_NETWORKS,
     DISCOVERY_TIMEOUT,
     FoundEndpoint,
-    NotFound,
     Searched,
     find,
 )
@@ -114,19 +114,19 @@ def test_an_address_that_may_be_the_service_counts_if_no_other_gives_a_document(
 )
 def test_an_address_that_is_something_else_does_not_count(look, service, answer):
     service.answers(answer)
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(Unreachable) as caught:
         look(service.endpoint)
     assert f"GET {service.endpoint}/metadata/scheduledevents" in str(caught.value)
 
 
 def test_a_host_without_the_service_gets_an_error_that_says_what_was_looked_at(look, nowhere):
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(Unreachable) as caught:
         look()
     assert str(caught.value) == (
         f"endpoint auto found no metadata service. Asked: GET {nowhere}/metadata/scheduledevents got no answer: "
         "[Errno 111] Connection refused. DHCP leases: /var/lib/dhcp (dhclient): No such file or directory. "
-        "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to "
-        "where it is"
+        "Is this an Azure VM? The metadata service answers only inside one: run this on the VM itself, or set "
+        "endpoint, of roles scheduled_events_endpoint, to where it is"
     )
 
 
@@ -138,7 +138,7 @@ def test_an_address_outside_the_allowed_networks_is_never_asked_and_is_named(loo
     probe = discovery._probe
     monkeypatch.setattr(discovery, "_probe", lambda *given: asked.append(given[0]) or probe(*given))
     service.answers((404, ""))
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(Unreachable) as caught:
         look(service.endpoint, leases_of(address), networks=DEFAULT_NETWORKS)
     assert asked == [service.endpoint]
     assert (
@@ -161,7 +161,7 @@ def test_the_newest_lease_is_asked_first(look, nowhere, monkeypatch):
     asked = []
     monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or (False, "nothing"))
     leases = leases_of("127.0.0.3", "127.0.0.2")
-    with pytest.raises(NotFound):
+    with pytest.raises(Unreachable):
         look(leases=leases, ports=(80, 8080))
     assert asked == [
         nowhere, "http://127.0.0.3", "http://127.0.0.3:8080", "http://127.0.0.2", "http://127.0.0.2:8080"
@@ -172,7 +172,7 @@ def test_of_many_addresses_only_the_first_allowed_ones_are_asked(look, monkeypat
     asked = []
     monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or (False, "nothing"))
     addresses = [f"10.0.0.{number}" for number in range(9)] + [f"127.0.1.{number}" for number in range(9)]
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(Unreachable) as caught:
         look(leases=leases_of(*addresses), ports=(80, 8080))
     assert asked[1::2] == [f"http://127.0.1.{number}" for number in range(discovery.MOST_ADDRESSES)]
     assert f"127.0.1.4 of {PLACE} was not asked, since there are too many" in str(caught.value)
@@ -189,7 +189,7 @@ def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
     monkeypatch.setattr(discovery, "_probe", hang)
     leases = leases_of(*(f"127.0.0.{number}" for number in range(1, 5)))
     started = clock.now
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(Unreachable) as caught:
         look(leases=leases, ports=(80, 8080), patience=60)
     assert clock.now - started == DISCOVERY_TIMEOUT
     assert sum(seconds) == DISCOVERY_TIMEOUT
@@ -205,6 +205,6 @@ def test_a_host_whose_network_comes_up_is_looked_at_once_more(look, service, clo
 
 
 def test_patience_ends(look, clock):
-    with pytest.raises(NotFound):
+    with pytest.raises(Unreachable):
         look(patience=4)
     assert sum(clock.sleeps) == 4

@@ -13,7 +13,8 @@ from plugins.module_utils import _module
 from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
 from plugins.module_utils._scheduled_events import discovery
 from plugins.module_utils._scheduled_events.checks import WrongValue
-from plugins.module_utils._scheduled_events.discovery import NotFound, Searched
+from plugins.module_utils._scheduled_events.client import Unreachable
+from plugins.module_utils._scheduled_events.discovery import Searched
 
 pytestmark = pytest.mark.core
 
@@ -71,7 +72,7 @@ def test_an_address_of_a_lease_is_used_only_if_the_owner_allows_its_network(sear
         "endpoint": f"http://127.0.0.1:{port}",
         "endpoint_source": "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)",
     }
-    with pytest.raises(NotFound, match="is not in an allowed network"):
+    with pytest.raises(Unreachable, match="is not in an allowed network"):
         ImdsModule(Module(endpoint="auto"))
 
 

@@ -11,9 +11,9 @@ import os
 
 import pytest
 from _scheduled_events import discovery
-from _scheduled_events.client import ImdsError
+from _scheduled_events.client import ImdsError, Unreachable
 from _scheduled_events.clock import Clock
-from _scheduled_events.discovery import FoundEndpoint, NotFound, Searched
+from _scheduled_events.discovery import FoundEndpoint, Searched
 from fake_clock import FakeClock
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
@@ -64,7 +64,7 @@ def near(monkeypatch):
 
 
 def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
-    search = Search(NotFound("x"))
+    search = Search(Unreachable("x"))
     known = EndpointResolver(Settings(endpoint="http://127.0.0.1:9"), search, clock=clock)
     clock.now = SEARCH_AGAIN_AFTER * 2
     known.failed()
@@ -112,9 +112,9 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
 
 
 def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
-    search = Search(NotFound("nowhere"), FoundEndpoint(imds.url, "default address"))
+    search = Search(Unreachable("nowhere"), FoundEndpoint(imds.url, "default address"))
     service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
-    with pytest.raises(NotFound):
+    with pytest.raises(Unreachable):
         service.poll()
     assert service.poll().vm_name == "vm1"
 
