@@ -9,7 +9,7 @@ import json
 import os
 from typing import Any, Dict, Mapping, Optional
 
-from _scheduled_events.files import trim, write_atomically
+from _scheduled_events.files import read_status, trim, write_atomically
 from _scheduled_events.runs import parse_run_id, token_of
 
 MEMORY_DIRECTORY = "/var/lib/scheduled-events-controller"
@@ -98,13 +98,11 @@ class EventMemory:
 def _read(path: str) -> Optional[Dict[str, Any]]:
     """A memory as it was written; empty without one, and ``None`` if it cannot be read."""
     try:
-        with open(path, encoding="utf-8") as file:
-            known = json.load(file)
+        return read_status(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
-    return known if isinstance(known, dict) else None
 
 
 def _running(read: Optional[Dict[str, Any]]) -> int:

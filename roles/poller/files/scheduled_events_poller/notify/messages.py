@@ -16,7 +16,7 @@ import re
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import LACKING, locked, write_atomically
+from _scheduled_events.files import LACKING, locked, read_status, write_atomically
 
 STATE_DIRECTORY = "/var/lib/scheduled-events-webhooks"
 MARK = "spooled"  # in the runtime directory: as old as the newest message
@@ -150,12 +150,10 @@ class MessageSpool:
         :raises SpoolError: it is not known.
         """
         try:
-            with open(self._losses, encoding="utf-8") as file:
-                raw = json.load(file)
-            return {name: dict(found) for name, found in raw.items()}
+            return {name: dict(found) for name, found in read_status(self._losses).items()}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise SpoolError(f"{self._losses} cannot be read: {error}. Remove it") from error
 
     def _count(self, receiver: str, reason: str, number: int) -> None:
