@@ -56,8 +56,8 @@ class TasksFiles:
 
     def __init__(self, action: ActionBase) -> None:
         self._action = action
-        self._found: dict[str, tuple[Path, str]] = {}
         self._blocks = functools.cache(self._load)
+        self._look = functools.cache(self._read)
 
     def path(self, variable: str, name: str | None) -> str:
         """Look at a file of a phase; return its path, or nothing if there is no file. For the rest see ``digest``.
@@ -100,13 +100,7 @@ class TasksFiles:
                 if "{{" not in name and included not in (path, *within):
                     yield from self.steps(included, rescued=step.rescued, within=(path, *within))
 
-    def _look(self, variable: str, name: str) -> tuple[Path, str]:
-        if name not in self._found:
-            path, content = self._read(variable, name)
-            self._found[name] = path, f"{path.name}:{hashlib.sha256(content).hexdigest()}"
-        return self._found[name]
-
-    def _read(self, variable: str, name: str) -> tuple[Path, bytes]:
+    def _read(self, variable: str, name: str) -> tuple[Path, str]:
         try:
             path = Path(self._action._find_needle("tasks", name))
             content = path.read_bytes()
@@ -124,7 +118,7 @@ class TasksFiles:
                 f"{variable} is {name}, in which no task runs: expected a task that is not meta and does not have the "
                 f"tag never. Add a task, or remove {variable}"
             )
-        return path, content
+        return path, f"{path.name}:{hashlib.sha256(content).hexdigest()}"
 
     def _load(self, path: str) -> list[t.Any]:
         loader, manager = self._action._loader, self._action._task.get_variable_manager()
