@@ -26,7 +26,7 @@ from ._scheduled_events.document import (
     describe,
     one_of,
 )
-from ._scheduled_events.exchange import API_VERSION_OR_AUTO, DEFAULT_ENDPOINT, Exchanger
+from ._scheduled_events.exchange import DEFAULT_ENDPOINT, Exchanger
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "endpoint": {"type": "str", "default": DEFAULT_ENDPOINT},
@@ -175,8 +175,7 @@ def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:
     """
     endpoint = check(params["endpoint"], ENDPOINT_OR_AUTO, "endpoint")
     networks = check(params["endpoint_networks"], NETWORKS, "endpoint_networks")
-    version = check(params["api_version"], API_VERSION_OR_AUTO, "api_version")
-    return find(endpoint, api_version=version, networks=networks)
+    return find(endpoint, api_version=params["api_version"], networks=networks)
 
 
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:
