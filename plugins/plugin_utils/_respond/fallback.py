@@ -122,15 +122,10 @@ class Fallback:
         attempt = self._known["fallback"].get(event_id, {})
         return not attempt.get("end") and self._monotonic() >= attempt.get("next_try", 0.0)
 
-    def _last_seen(self, event_id: str) -> SeenEvent | None:
-        last = self._known["last_read"]
-        event = last["events"].get(event_id) if last is not None else None
-        return SeenEvent(event["event_type"] or "", event["names"]) if event is not None else None
-
     def _is_unchanged(self, event_id: str) -> bool:
         """Whether the last document shows the names and the type that the host has prepared for."""
-        before, now = self._known["prepared_for"].get(event_id), self._last_seen(event_id)
-        return before is not None and now is not None and SeenEvent(*before) == now
+        before, event = self._known["prepared_for"].get(event_id), self._known["last_read"]["events"].get(event_id)
+        return before is not None and event is not None and SeenEvent(*before) == _seen(event)
 
     def _objection(self, event_id: str, event: t.Mapping[str, t.Any], seen: SeenEvent) -> str:
         """Why an event of the last document must not be acknowledged from here; empty if it can be."""
@@ -159,7 +154,7 @@ class Fallback:
         return self._given_resource or str(self._known["resource_id"])
 
     def _attempt(self, event_id: str, event: t.Mapping[str, t.Any]) -> None:
-        seen = SeenEvent(event["event_type"] or "", event["names"])
+        seen = _seen(event)
         objection = self._objection(event_id, event, seen)
         if objection:
             self._warn(f"{event_id} is not acknowledged through Azure Resource Manager: {objection}")
@@ -198,3 +193,7 @@ class Fallback:
             ahead = f" {event['not_before'] - self._wall():.0f} s before NotBefore"
         self._acknowledged(event_id, event["event_type"], f"acknowledged through Azure Resource Manager{ahead}")
         return True
+
+
+def _seen(event: t.Mapping[str, t.Any]) -> SeenEvent:
+    return SeenEvent(event["event_type"] or "", event["names"])
