@@ -18,7 +18,7 @@ from .conclusion import Conclusion
 from .context import Context
 from .phases import PHASES, Phases
 from .play_coordinator import FAILED, HELD, IN_PART, PREPARED, UNCONFIGURED, ClaimStatus, HostReport, Outcome, SeenEvent
-from .turns import HostTurns, Pace
+from .turns import HostTurns
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 
@@ -54,11 +54,10 @@ class Responding:
         self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
         self._said: set[str] = set()
         self._resumed = self._clock.monotonic()
-        self._pace = Pace(context)
         self._phases = Phases(context)
         is_real = not (context.check_mode or self._options["within_maintenance"])
         self._conclusion = Conclusion(context, must_prepare=self._phases.has_work("prepare") and is_real)
-        self._turns = HostTurns(context, self._phases, self._pace)
+        self._turns = HostTurns(context, self._phases)
 
     def next_step(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts have work to do."""
@@ -286,7 +285,7 @@ class Responding:
         if lost_for >= self._options["reconnect_timeout"]:
             raise error
         self._clock.sleep(RECONNECT_PAUSE)
-        if self._clock.monotonic() - self._resumed < self._pace.stay():
+        if self._clock.monotonic() - self._resumed < self._turns.stay():
             return None
         return self._let_others_go_on() if self._makes_room() else None
 

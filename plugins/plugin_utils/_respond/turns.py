@@ -27,49 +27,14 @@ FIRST_OVERHEAD = 900.0  # since the first request enables the service
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 
 
-class Pace:
-    """How long a turn on the host lasts, so that other hosts can go on."""
-
-    def __init__(self, context: Context) -> None:
-        self._context, self._notes, self._coordinator = context, context.notes, context.coordinator
-        # A host that waits then keeps another one from running.
-        self._makes_room = context.shares_fork or context.lockstep
-
-    def slice(self, *, locked_out: bool) -> float:
-        """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
-        rest = max(1.0, float(self._context.options["wait_timeout"]) - self._context.waited())
-        longest = min(rest, LONGEST_SLICE)
-        if not self._notes["answered"]:
-            # A lease of a run that is dead here is found out at once.
-            return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
-        statuses = self._open_statuses()
-        if ClaimStatus.CLAIMED in statuses:
-            return min(longest, SHORTEST_SLICE)
-        if statuses:
-            longest = min(longest, TAKEOVER_SLICE)
-        if self._makes_room:
-            return min(longest, self.stay())
-        return longest
-
-    def stay(self) -> float:
-        """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
-        return max(SHORTEST_SLICE, self._context.waited() / 10)
-
-    def _open_statuses(self) -> set[ClaimStatus]:
-        """The statuses of the announced events that this host may acknowledge, or that another host is about to."""
-        present = {each["event_id"] for each in self._notes["waiting"] if each["present"]}
-        announced = (event_id for event_id in self._notes["announced"] if event_id in present)
-        return {self._coordinator.status(event_id) for event_id in announced} - {ClaimStatus.ACCEPTED}
-
-
 class HostTurns:
     """The turns of one host.
 
     :ivar abandoned: the run whose lease this one takes over; ``locked_out``: whether another run had the host.
     """
 
-    def __init__(self, context: Context, phases: Phases, pace: Pace) -> None:
-        self._context, self._phases, self._pace = context, phases, pace
+    def __init__(self, context: Context, phases: Phases) -> None:
+        self._context, self._phases = context, phases
         self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
         self._clock = context.clock
         self.abandoned = ""
@@ -119,7 +84,7 @@ class HostTurns:
             first=not notes["answered"],
             abandoned=self.abandoned,
             monotonic=self._clock.monotonic(),
-            slice=0.0 if acknowledge or self._context.check_mode else self._pace.slice(locked_out=self.locked_out),
+            slice=0.0 if acknowledge or self._context.check_mode else self._slice(),
             known=notes["marker"],
             acknowledge=[
                 {"event_id": event_id, **SeenEvent(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
@@ -137,6 +102,32 @@ class HostTurns:
             notes["lost_since"] = None
             self._learn(shown, asked_at)
         return shown
+
+    def _slice(self) -> float:
+        """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
+        rest = max(1.0, float(self._context.options["wait_timeout"]) - self._context.waited())
+        longest = min(rest, LONGEST_SLICE)
+        if not self._notes["answered"]:
+            # A lease of a run that is dead here is found out at once.
+            return min(longest, TAKEOVER_SLICE) if self.locked_out else 0.0
+        statuses = self._open_statuses()
+        if ClaimStatus.CLAIMED in statuses:
+            return min(longest, SHORTEST_SLICE)
+        if statuses:
+            longest = min(longest, TAKEOVER_SLICE)
+        if self._context.shares_fork or self._context.lockstep:  # a host that waits then keeps another one from running
+            return min(longest, self.stay())
+        return longest
+
+    def stay(self) -> float:
+        """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
+        return max(SHORTEST_SLICE, self._context.waited() / 10)
+
+    def _open_statuses(self) -> set[ClaimStatus]:
+        """The statuses of the announced events that this host may acknowledge, or that another host is about to."""
+        present = {each["event_id"] for each in self._notes["waiting"] if each["present"]}
+        announced = (event_id for event_id in self._notes["announced"] if event_id in present)
+        return {self._coordinator.status(event_id) for event_id in announced} - {ClaimStatus.ACCEPTED}
 
     def _learn(self, shown: dict[str, t.Any], asked_at: Moment) -> None:
         notes = self._notes
