@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import time
 import typing as t
@@ -158,7 +157,6 @@ class ActionModule(ArmAction):
         """The options of the first call, complete and checked before anything is prepared."""
         checked = {
             **options,
-            "vm_name": options["vm_name"] or None,
             # Found and read before anything is prepared for which another one is needed later.
             **{name: self._files.path(f"respond_{name}", options[name]) for name in TASKS_FILES},
             "rules": rules_with_offsets(options["rules"], "respond_rules"),
@@ -231,7 +229,7 @@ class ActionModule(ArmAction):
             return
         for name in ("fallback_max_age", "phase_timeout", "reconnect_timeout"):
             seconds = options[name]
-            if not (math.isfinite(seconds) and seconds > SEND_AFTER):
+            if seconds <= SEND_AFTER:
                 raise AnsibleActionFail(
                     f"{name} is {seconds:g}, but the fallback acts after {SEND_AFTER:g} seconds of silence: expected a "
                     f"number above {SEND_AFTER:g}. Raise respond_{name}"

@@ -324,7 +324,7 @@ class Turn:
             "prepared": [
                 entry.event.event_id for entry in known if _is_prepared(entry, config, recovered=state.recovered)
             ],
-            "unprepared": [entry.event.event_id for entry in known if _failed(entry, "prepare")],
+            "unprepared": [entry.event.event_id for entry in known if policies.has_failed(entry, "prepare")],
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),
@@ -399,15 +399,11 @@ def _is_prepared(entry: EventState, config: terms.Config, *, recovered: int) -> 
     return not policies.must_prepare(entry, config, recovered=recovered)
 
 
-def _failed(entry: EventState, phase: str) -> bool:
-    return phase in entry.runs and entry.runs[phase].outcome == FAILED
-
-
 def _is_left_alone(state: State, key: str, config: terms.Config) -> bool:
     """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
     entry = state.events[key]
     hint = not policies.is_pending(state, key, config) and not policies.is_running(entry, "advised")
-    return hint or _failed(entry, "recover") or (entry.impact and not entry.ran)
+    return hint or policies.has_failed(entry, "recover") or (entry.impact and not entry.ran)
 
 
 def _is_kept(entry: EventState) -> bool:
