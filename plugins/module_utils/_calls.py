@@ -44,17 +44,6 @@ def read(run: ImdsModule) -> Dict[str, Any]:
     }
 
 
-def _check_times(run: ImdsModule) -> None:
-    stable_for, timeout = run.params["stable_for"], run.params["timeout"]
-    if timeout == 0:
-        raise WrongValue("timeout is 0, expected a number above 0")
-    if stable_for >= timeout:
-        raise WrongValue(
-            f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
-            f"which is {timeout:g}"
-        )
-
-
 def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str, Any]:
     return {
         "changed": False,
@@ -67,15 +56,22 @@ def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str
 
 
 def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
-    _check_times(run)
+    stable_for, timeout = run.params["stable_for"], run.params["timeout"]
+    if timeout == 0:
+        raise WrongValue("timeout is 0, expected a number above 0")
+    if stable_for >= timeout:
+        raise WrongValue(
+            f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
+            f"which is {timeout:g}"
+        )
     try:
         waited = Wait(
             run.client,
             lambda seconds: run.wanted(seconds, hints=False),
             present=run.params["state"] == "present",
-            timeout=run.params["timeout"],
+            timeout=timeout,
             sleep=run.params["sleep"],
-            stable_for=run.params["stable_for"],
+            stable_for=stable_for,
             request_timeout=run.params["request_timeout"],
             retry_for=run.params["retry_for"],
             clock=run.clock,
