@@ -146,11 +146,9 @@ class Lane(t.NamedTuple):
 
     @property
     def _problem_of_drill(self) -> str:
-        problems = {
-            "failed": f"the drill failed: {self.drill_reason}",
-            "aborted": self.drill_reason or "it was aborted",
-        }
-        return problems.get(self.drill, "")
+        if self.drill == "failed":
+            return f"the drill failed: {self.drill_reason}"
+        return self.drill_reason or "it was aborted" if self.drill == "aborted" else ""
 
     @property
     def is_open(self) -> bool:
