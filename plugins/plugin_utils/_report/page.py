@@ -29,10 +29,9 @@ PHASES = ("drain", "tasks", "reboot", "health", "return")  # of a maintenance of
 STYLE = """
 :root{--ink:#1f2933;--soft:#52606d;--paper:#fff;--line:#cbd2d9;--good:#1b7f4b;--bad:#b3261e;
 --busy:#e0a800;--ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e7eb;--soft:#9aa5b1;--paper:#16191d;--line:#3e4c59;--good:#4cc38a;
---bad:#ff8a80;--busy:#c99700;--ready:#3f6fd1;--away:#b9534a;--empty:#23282e;--late:#ff8a80}}
-@media print{:root{--ink:#000;--soft:#333;--paper:#fff;--line:#999;--good:#1b7f4b;--bad:#b3261e;--busy:#e0a800;
---ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e4e7eb;--soft:#9aa5b1;--paper:#16191d;--line:#3e4c59;
+--good:#4cc38a;--bad:#ff8a80;--busy:#c99700;--ready:#3f6fd1;--away:#b9534a;--empty:#23282e;--late:#ff8a80}}
+@media print{:root{--ink:#000;--soft:#333;--line:#999}
 .lane,tr,dl{break-inside:avoid}
 h2,dl{break-after:avoid}}
 *{box-sizing:border-box}
