@@ -116,17 +116,13 @@ def load_balancer_drain(body: Body) -> float:
 
 def rules_without_probe(balancer: Body, pool: str) -> list[str]:
     """The rules of a pool that have no health probe; they go on sending connections whatever the admin state."""
-    rules = _properties(balancer).get("loadBalancingRules") or []
-    pools_of = {
-        rule["name"]: [each.get("id", "") for each in _properties(rule).get("backendAddressPools") or []]
-        + [(_properties(rule).get("backendAddressPool") or {}).get("id", "")]
-        for rule in rules
-    }
-    return [
-        rule["name"]
-        for rule in rules
-        if not _properties(rule).get("probe") and pool.lower() in [each.lower() for each in pools_of[rule["name"]]]
-    ]
+    without = []
+    for rule in _properties(balancer).get("loadBalancingRules") or []:
+        properties = _properties(rule)
+        pools = [*(properties.get("backendAddressPools") or []), properties.get("backendAddressPool") or {}]
+        if not properties.get("probe") and any(_is_same(each.get("id", ""), pool) for each in pools):
+            without.append(rule["name"])
+    return without
 
 
 # Pools of an Application Gateway
@@ -175,19 +171,17 @@ def _holder_of(configuration: str) -> str:
 
 def _set_addresses(gateway: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
     for pool in _pools(gateway):
-        entries = list(_properties(pool).get("backendAddresses") or [])
-        names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
         for member, value in desired.items():
             if not _is_same(member.pool, pool["id"]):
                 continue
-            if value == REMOVED and member.name in names:
-                entries = [entry for entry, name in zip(entries, names) if name != member.name]
-            elif value != REMOVED and member.name not in names:
-                entries = [*entries, value]
-            else:
-                continue
+            entries = _properties(pool).get("backendAddresses") or []
             names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
-            pool["properties"]["backendAddresses"] = entries
+            if value == REMOVED and member.name in names:
+                pool["properties"]["backendAddresses"] = [
+                    entry for entry, name in zip(entries, names) if name != member.name
+                ]
+            elif value != REMOVED and member.name not in names:
+                pool["properties"]["backendAddresses"] = [*entries, value]
 
 
 def _set_references(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
