@@ -288,12 +288,9 @@ class ActionModule(ArmAction):
                 answer: dict[str, t.Any] = self._execute_module(
                     module_name=MODULE, module_args=arguments, task_vars=self._variables
                 )
-        except AnsibleError as error:
+        except (AnsibleError, TimeoutError) as error:
             self._reset_connection()
-            raise HostLost(str(error), error) from error
-        except TimeoutError as error:
-            self._reset_connection()
-            raise HostLost(str(error)) from error
+            raise HostLost(str(error), error if isinstance(error, AnsibleError) else None) from error
         if "next" not in answer and looks_cut_off(answer):
             self._reset_connection()
             if not control_node["first"]:
