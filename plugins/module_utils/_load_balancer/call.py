@@ -57,14 +57,6 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 }
 
 
-LISTS = [name for name, option in OPTIONS.items() if option.get("elements") == "str"]
-
-
-def without_blanks(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The options without the empty texts in lists: Ansible makes one of an empty text, as a survey gives it."""
-    return {**options, **{name: [each for each in options[name] if each] for name in LISTS}}
-
-
 def wrong_state(options: Mapping[str, Any]) -> str:
     """What is wrong with the state for the provider; empty if nothing is."""
     states = RECORD_STATES if options["provider"] == "record" else DRAIN_STATES
@@ -90,7 +82,8 @@ def carry_out(
     :param flag: the flag, if it is not a file of this machine.
     :raises DrainError: it could not be done.
     """
-    options = without_blanks(options)
+    # Of an empty text, as a survey gives it, Ansible makes a list with one. No other list of texts counts on the host.
+    options = {**options, "balancers": [each for each in options["balancers"] if each]}
     record = Record(folder, simulate=simulate, clock=clock)
     if options["provider"] == "record":
         return take_note(record, options)

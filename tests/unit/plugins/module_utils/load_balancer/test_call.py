@@ -6,7 +6,7 @@
 
 import pytest
 
-from plugins.module_utils._load_balancer.call import OPTIONS, carry_out, without_blanks, wrong_state
+from plugins.module_utils._load_balancer.call import OPTIONS, carry_out, wrong_state
 from plugins.module_utils._load_balancer.health_probe import Flag, ProbeAnswer
 from plugins.module_utils._load_balancer.record import FILE, DrainError
 from plugins.module_utils._scheduled_events.files import Folder
@@ -62,14 +62,6 @@ def test_a_host_is_drained_by_its_flag_and_its_service_asked_at_the_url_given(ca
     assert call("health_probe", "drained", holder="patch", url="http://127.0.0.1:8080/ready")["changed"]
     assert call.flag.exists()
     assert set(call.asked) == {"http://127.0.0.1:8080/ready"}
-
-
-@pytest.mark.parametrize(
-    ("given", "values"), [([""], []), (["", "a"], ["a"]), (["a", "b"], ["a", "b"])], ids=["empty", "one", "two"]
-)
-def test_a_list_option_that_is_an_empty_text_is_empty(given, values):
-    options = without_blanks({**DEFAULTS, "pools": given, "backends": given, "balancers": given})
-    assert [options[name] for name in ("pools", "backends", "balancers", "addresses")] == [*[values] * 3, []]
 
 
 def test_a_host_whose_balancers_are_an_empty_text_ends_its_return_itself(call):
