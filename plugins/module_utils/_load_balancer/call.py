@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from .._scheduled_events.clock import CLOCK, Clock
+from .._scheduled_events.files import Folder
 from .health_probe import Flag, ProbeAnswer, Probed, check_settings
 from .record import Record, take_note
 
@@ -67,7 +68,7 @@ def wrong_state(options: Mapping[str, Any]) -> str:
 
 def carry_out(
     options: Mapping[str, Any],
-    folder: Any,
+    folder: Folder,
     *,
     simulate: bool,
     probe: Callable[[str], ProbeAnswer],

@@ -6,7 +6,8 @@
 import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
-from .._scheduled_events.clock import CLOCK, Clock, Moment, lease, lease_left
+from .._scheduled_events.clock import CLOCK, Clock, lease, lease_left
+from .._scheduled_events.files import Folder
 
 FILE = "load-balancer.json"
 LONGEST_LEASE = 3600.0  # seconds
@@ -42,11 +43,11 @@ PUT_BACK, LEAVE_OUT, NOTHING_TO_DO = "put back", "leave out", "nothing to do"
 class Record:
     """The record of one host. Every step is done under a lock, so that two plays do not overwrite each other.
 
-    :param folder: the state directory of the host; see ``Folder`` of the library.
+    :param folder: the state directory of the host.
     :param simulate: whether to change nothing.
     """
 
-    def __init__(self, folder: Any, *, simulate: bool = False, clock: Clock = CLOCK) -> None:
+    def __init__(self, folder: Folder, *, simulate: bool = False, clock: Clock = CLOCK) -> None:
         self._folder = folder
         self._simulate = simulate
         self._clock = clock
@@ -79,8 +80,8 @@ class Record:
             returning = raw.get("returning")
             if returning is not None:
                 returning = dict(returning, holder=str(returning["holder"]))
-                lease_left(returning, self._moment())
-            kept = Kept(list(raw["holders"]), dict(raw["found"]), returning)
+                lease_left(returning, self._folder.moment(self._clock))
+            return Kept(list(raw["holders"]), dict(raw["found"]), returning)
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -88,7 +89,6 @@ class Record:
                 f"{self._folder.path_of(FILE)} cannot be read ({error}). Put the host back in the load balancer by "
                 "hand, remove the file, and run it again"
             ) from None
-        return kept
 
     def hold(self, holder: str, found: Mapping[str, Any]) -> Kept:
         """Note a holder, and what was found, unless that was noted before: later it is what the role set.
@@ -132,7 +132,7 @@ class Record:
     def returning(self) -> Optional[Dict[str, Any]]:
         """The holder that puts the host back now, and the seconds for which that counts at most; None without one."""
         returning = self.read().returning
-        left = lease_left(returning, self._moment()) if returning else 0.0
+        left = lease_left(returning, self._folder.moment(self._clock)) if returning else 0.0
         return {"holder": returning["holder"], "seconds": left} if returning and left > 0 else None
 
     def is_returning(self, holder: str) -> bool:
@@ -178,12 +178,8 @@ class Record:
             with contextlib.suppress(FileNotFoundError):
                 self._folder.remove(FILE)
 
-    def _moment(self) -> Moment:
-        now: Moment = self._folder.moment(self._clock)
-        return now
-
     def _returning(self, holder: str, seconds: float) -> Dict[str, Any]:
-        return dict(lease(seconds, self._moment()), holder=holder)
+        return dict(lease(seconds, self._folder.moment(self._clock)), holder=holder)
 
     def _replace(self, before: Kept, after: Kept) -> None:
         if after == before or self._simulate:
