@@ -48,15 +48,8 @@ UNCHECKED = [
 PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
 PLACE_OPTIONS = {**{name: {"type": "str"} for name in PLACES}, "state_directory": {"type": "path"}}
 TIMES = {
-    "respond": (
-        "fallback_max_age",
-        "maintenance_margin",
-        "phase_timeout",
-        "published_timeout",
-        "reconnect_timeout",
-        "wait_timeout",
-    ),
-    "rolling_maintenance": ("gate_timeout", "lease", "reboot_timeout", "resume_within", "settle"),
+    "respond": [name for name, option in OPTIONS.items() if option["type"] == "float" and name not in OF_THE_BALANCER],
+    "rolling_maintenance": ["gate_timeout", "lease", "reboot_timeout", "resume_within", "settle"],
 }
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
