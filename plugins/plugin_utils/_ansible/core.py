@@ -180,7 +180,8 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
     """
     prefix = f"{role}_"
     names = [name.removeprefix(prefix) for name in options]
-    for name in sorted(name for name in variables if name.startswith(prefix) and name not in options):
+    # Ansible also takes names that are not a text from a file of variables.
+    for name in sorted(name for name in map(str, variables) if name.startswith(prefix) and name not in options):
         words = name.removeprefix(prefix)
         for near in difflib.get_close_matches(words, names, 1, NEAR):
             if not {*near.split("_")} < {*words.split("_")} - {""}:

@@ -133,7 +133,7 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
         if wrong:
             return f"{wrong}. Correct it, or set {choice} to false"
         return misspelled(variables, _options_of_the_balancer(), "load_balancer")
-    unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
+    unused = sorted(filter(DESCRIBES_A_BALANCER.match, map(str, variables)))
     if not unused:
         return ""
     return (

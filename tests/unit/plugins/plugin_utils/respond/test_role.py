@@ -112,6 +112,11 @@ def test_a_variable_that_is_nearly_an_option_is_refused_since_it_would_have_no_e
     assert refusal.startswith(f"{name} has no effect, expected {near}. Correct the name. ") if near else refusal == ""
 
 
+@pytest.mark.parametrize("provider", [{}, {"load_balancer_provider": "health_probe", "load_balancer_ports": [80]}])
+def test_a_variable_whose_name_is_not_a_text_is_of_the_users_own(provider):
+    assert refusal_of_role({8443: "https", True: "what YAML makes of the name on", **provider}, as_it_is) == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
