@@ -19,7 +19,7 @@ from ...module_utils._scheduled_events.clock import CLOCK
 from ...module_utils._scheduled_events.document import format_epoch
 from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
-from .._ansible.lines import show
+from .._ansible.lines import show, warn
 from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import is_dead, main_process_has_ended
 from .._ansible.strategy import batches, runs_each_host_alone
@@ -191,6 +191,13 @@ class Gate:
                 raise GateError(
                     f"rolling_maintenance_{option} names {', '.join(unknown)}, expected {expected}. Correct the name"
                 )
+        number, hosts = str(self._arguments["max_unavailable"]).strip(), len(self._counted)
+        # With --limit, the fleet can be one host. The first batch says it for all.
+        if self._budget() > hosts > 1 and not number.endswith("%") and not progress:
+            warn(
+                f"rolling_maintenance_max_unavailable is {number}, and the fleet has {hosts} hosts, so all of them may "
+                "be unavailable at the same time. Use a smaller number, or a percentage such as 50%"
+            )
         play = self._action._task.get_play()
         later = batches(self._all, play.serial or []) if play.order in (None, "inventory") else []
         for batch in (self._batch, *later):

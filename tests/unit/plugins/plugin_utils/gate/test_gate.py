@@ -52,7 +52,7 @@ class Play:
     def __init__(self, directory):
         self.store = Store(directory)
         self.answers = {name: answer(name) for name in HOSTS}
-        self.asked, self.said, self.now, self.at, self.ended = [], [], 1000.0, {}, False
+        self.asked, self.said, self.warned, self.now, self.at, self.ended = [], [], [], 1000.0, {}, False
 
     def gate(
         self, batch=("web1",), check_mode=False, active=tuple(HOSTS), tags=None, serial=(1,), order=None, **arguments
@@ -106,6 +106,7 @@ def play(tmp_path, monkeypatch):
     monkeypatch.setattr(gates, "names_of_maintenances", lambda *_, hosts, name, **_more: dict.fromkeys(hosts, name))
     monkeypatch.setattr(gates, "main_process_has_ended", lambda: made.ended)
     monkeypatch.setattr(gates, "show", made.said.append)
+    monkeypatch.setattr(gates, "warn", made.warned.append)
     monkeypatch.setattr(gates, "CLOCK", Clock(wall=lambda: 0.0, monotonic=lambda: made.now, sleep=made.sleep))
     return made
 
@@ -114,6 +115,18 @@ def test_the_gate_opens_for_a_healthy_fleet_and_its_marks_stay(play):
     result = play.gate().wait()
     assert (result["open"], result["batch"], result["msg"]) == (True, ["web1"], "web1: goes ahead")
     assert play.steps(WITHDRAW) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "fleet", "warns"),
+    [("50", HOSTS, True), ("4", HOSTS, True), ("3", HOSTS, False), ("150%", HOSTS, False), ("2", HOSTS[:1], False)],
+)
+def test_a_number_above_that_of_the_hosts_causes_one_warning_in_a_play(play, number, fleet, warns):
+    play.answers["web3"]["drained"] = True
+    for host in HOSTS[:2]:
+        play.gate(batch=[host], max_unavailable=number, fleet=fleet).wait()
+    text = f"rolling_maintenance_max_unavailable is {number}, and the fleet has 3 hosts, so all of them may be "
+    assert [each.startswith(text) for each in play.warned] == [True] * warns
 
 
 def test_each_host_of_the_batch_learns_what_the_gate_decided(play):
