@@ -16,11 +16,11 @@ from .play_coordinator import ClaimStatus
 class Conclusion:
     """The result of one host.
 
-    :param must_prepare: whether a host of an event that was not prepared is a failure.
+    :param prepares: whether the play has anything to run that prepares the host.
     """
 
-    def __init__(self, context: Context, *, must_prepare: bool) -> None:
-        self._context, self._must_prepare = context, must_prepare
+    def __init__(self, context: Context, *, prepares: bool) -> None:
+        self._context, self._prepares = context, prepares
         self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
 
     def explained(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
@@ -54,7 +54,8 @@ class Conclusion:
         """Return the result at the end of the run."""
         notes = self._notes
         held = self._held()
-        if self._must_prepare and not notes["failures"]:
+        is_real = not (self._context.check_mode or self._context.options["within_maintenance"])
+        if self._prepares and is_real and not notes["failures"]:
             notes.add("failures", self._unprepared_hosts())
         self._coordinator.end(self._host)
         result = {
@@ -69,7 +70,8 @@ class Conclusion:
             *(f"{each['event_id']} held: {each['reason']}" for each in held),
             *(f"FAILED: {failure}" for failure in notes["failures"]),
         ]
-        summary = f"{self._host}: " + ("; ".join(lines) or "no event")
+        idle = "no event" if self._prepares else "no event, and nothing is configured that prepares for events"
+        summary = f"{self._host}: " + ("; ".join(lines) or idle)
         self._context.say(summary)
         done: dict[str, t.Any] = {"next": "done", "summary": summary, "respond_result": result}
         if notes["failures"]:

@@ -55,8 +55,7 @@ class Responding:
         self._said: set[str] = set()
         self._resumed = self._clock.monotonic()
         self._phases = Phases(context)
-        is_real = not (context.check_mode or self._options["within_maintenance"])
-        self._conclusion = Conclusion(context, must_prepare=self._phases.has_work("prepare") and is_real)
+        self._conclusion = Conclusion(context, prepares=self._phases.has_work("prepare"))
         self._turns = HostTurns(context, self._phases)
 
     def next_step(self) -> dict[str, t.Any]:

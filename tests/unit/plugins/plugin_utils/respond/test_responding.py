@@ -159,6 +159,14 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
     assert host.said == ["web1: no event"]
 
 
+@pytest.mark.parametrize(
+    ("balances", "more"), [(True, ""), (False, ", and nothing is configured that prepares for events")]
+)
+def test_a_host_without_any_preparation_says_so_before_an_event_comes(host, balances, more):
+    host.responds(shown("done", sight=[]), prepare_tasks="", load_balancer=balances)
+    assert host.said == [f"web1: no event{more}"]
+
+
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     following = host.responds(shown("prepare"), load_balancer=True)
     files = ["load_balancer.yml", "/drain.yml"]
