@@ -222,3 +222,13 @@ def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(an
         "maintops.scheduled_events.drill", inventory={"all": {"hosts": hosts}}, extra_vars=variables, check=True
     )
     assert run.output.count("PLAY [Drill the response to scheduled events]") == 2, run.output
+
+
+def test_a_variable_that_is_nearly_one_of_the_role_is_refused_since_it_would_have_no_effect(ansible):
+    hosts = {"web1": {**LOCAL, "drill_limit": {"lost": 5}}, "web2": {**LOCAL, "drill_steps": 1}}
+    role = {"role": "maintops.scheduled_events.drill"}
+    play = {"hosts": "all", "gather_facts": False, "roles": [role]}
+    run = ansible.run_playbook([play], inventory={"all": {"hosts": hosts}}, check=True)
+    refused, passed = (run.one(host=name, action=MODULE) for name in hosts)
+    assert refused["msg"].startswith("drill_limit has no effect, expected drill_limits. Correct the name. ")
+    assert (refused.failed, passed.failed) == (True, False)
