@@ -351,10 +351,10 @@ def test_requests_wait_while_the_jobs_are_as_large_as_they_may_be(root_side, loo
 
 def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look, monkeypatch):
     monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
-    root_side.accept(ends_at=1000.0)
-    root_side.leave(ends_at=900.0)
+    root_side.accept()
+    root_side.leave(ends_at=1e9)
     look()
-    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
+    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 1e9
 
 
 @pytest.mark.parametrize(("ends_in", "runs", "left"), [(-10.5, False, False), (-10.5, True, True), (60.0, False, True)])
@@ -369,6 +369,15 @@ def test_a_job_whose_time_is_over_and_that_nothing_runs_keeps_out_no_request(
     assert starter.ids == ([] if left else [a_run_id(0)])
     assert root_side.jobs() == [root_side.run_id if left else a_run_id(0)]
     assert left or root_side.result().outcome == "failed"
+
+
+def test_no_job_is_read_while_there_is_room_for_another(root_side, starter, monkeypatch):
+    read = []
+    monkeypatch.setattr(jobs, "parse_request", lambda _text, request_id: read.append(request_id))
+    root_side.accept(ends_at=0.0)
+    leave_many(root_side, [0])
+    Dispatcher(root_side.directories, starter).serve(clock=FakeClock(), processor=lambda: 0.0)
+    assert (starter.ids, read) == ([a_run_id(0)], [])
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,6 @@ class Dispatcher:
         :raises OSError: the directories of root cannot be used.
         """
         began = busy = clock.monotonic()
-        jobs.prepare(self._directories)
-        jobs.give_up_overdue(self._directories)
         while clock.monotonic() - began < LONGEST:
             before = processor()
             look = self.look()
@@ -146,11 +144,13 @@ class Dispatcher:
         """Carry out the requests; returns those that have to be removed."""
         refused: List[str] = []
         accepted: List[str] = []
+        if ids and _are_too_many(jobs.sizes(self._directories)):  # not each time, since that reads all of them
+            jobs.give_up_overdue(self._directories)
         for request_id in ids:
             sizes = jobs.sizes(self._directories)
-            size = sum(sizes.values())
             # Left where it is: whether it comes too late is decided by its own deadline.
-            if (len(sizes) >= MAX_JOBS or size >= MAX_JOB_BYTES) and request_id not in sizes:
+            if _are_too_many(sizes) and request_id not in sizes:
+                size = sum(sizes.values())
                 self._complain(f"request {request_id} waits: there are {len(sizes)} jobs already, with {size} bytes")
                 continue
             try:
@@ -210,6 +210,10 @@ class Dispatcher:
         if message not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
             self._complaints.add(message)
             jobs.say(message)
+
+
+def _are_too_many(sizes: Dict[str, int]) -> bool:
+    return len(sizes) >= MAX_JOBS or sum(sizes.values()) >= MAX_JOB_BYTES
 
 
 def _id_of(name: str) -> str:
