@@ -697,7 +697,7 @@ def test_ten_megabytes_of_output_pass_through(root_side):
         (
             "#!/no/such/interpreter -x\n",
             0o755,
-            "the interpreter in its first line is missing: #!/no/such/interpreter",
+            'the interpreter in its first line is missing: "#!/no/such/interpreter -x"',
         ),
         ("echo no first line\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
     ],

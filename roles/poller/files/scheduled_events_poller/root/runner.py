@@ -376,7 +376,8 @@ def _wrong_beginning(path: bytes) -> str:
         return "" if first.startswith(b"\x7fELF") else "it is not a program, expected a first line such as #!/bin/sh"
     if os.path.exists(named.group(1)):
         return ""
-    return f"the interpreter in its first line is missing: {first.decode('utf-8', 'replace').strip()}"
+    line = json.dumps(first.decode("utf-8", "replace").rstrip("\n"))  # shows a carriage return, which is a part of it
+    return f"the interpreter in its first line is missing: {line}"
 
 
 # The input of a hook
