@@ -357,18 +357,27 @@ def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look,
     assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 1e9
 
 
-@pytest.mark.parametrize(("ends_in", "runs", "left"), [(-10.5, False, False), (-10.5, True, True), (60.0, False, True)])
+@pytest.mark.parametrize(("ends_in", "runs", "left"), [(-10.5, False, False), (-10.5, True, True), (-5.0, False, True)])
 def test_a_job_whose_time_is_over_and_that_nothing_runs_keeps_out_no_request(
-    root_side, starter, monkeypatch, ends_in, runs, left
+    root_side, starter, look, monkeypatch, ends_in, runs, left
 ):
     monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
     root_side.accept(ends_at=time.monotonic() + ends_in)
     leave_many(root_side, [0])
     with jobs.held(root_side.directories, root_side.run_id) if runs else contextlib.ExitStack():
-        Dispatcher(root_side.directories, starter).serve(clock=FakeClock(), processor=lambda: 0.0)
+        look()
     assert starter.ids == ([] if left else [a_run_id(0)])
     assert root_side.jobs() == [root_side.run_id if left else a_run_id(0)]
     assert left or root_side.result().outcome == "failed"
+
+
+def test_a_job_whose_end_was_moved_to_a_later_time_keeps_its_place(root_side, starter, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
+    root_side.accept(ends_at=0.0)
+    jobs.accept(root_side.directories, b"", root_side.job())
+    leave_many(root_side, [0])
+    look()
+    assert (starter.ids, root_side.jobs()) == ([], [root_side.run_id, root_side.run_id + jobs.REVISION])
 
 
 def test_no_job_is_read_while_there_is_room_for_another(root_side, starter, monkeypatch):

@@ -142,6 +142,7 @@ def test_a_unit_that_began_during_the_event_does_not_say_that_there_was_no_impac
     before.step("Started")
     vm = Vm(before.state)  # such as after a pause that was longer than the watchdog waits
     assert [vm.step("Started"), vm.iterate(), vm.step()] == [[], [], []]
+    assert Vm(before.state).step() == []
 
 
 @pytest.mark.parametrize("before", [None, "Scheduled"], ids=["first installed", "ended by the watchdog"])
@@ -149,6 +150,7 @@ def test_a_unit_that_finds_a_started_event_when_it_begins_does_not_say_that_ther
     earlier = Vm()
     earlier.step(before)
     vm = Vm(earlier.state)
+    vm.step(before, polled=False)
     assert [vm.step("Started"), vm.iterate(), vm.step()] == [[], [], []]
 
 
