@@ -179,14 +179,14 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
     One with all words of the option and more, such as those of a group, is of the user's own.
     """
     prefix = f"{role}_"
-    names = [name.removeprefix(prefix) for name in options]
+    names = {name.removeprefix(prefix): name for name in options}
     # Ansible also takes names that are not a text from a file of variables.
     for name in sorted(name for name in map(str, variables) if name.startswith(prefix) and name not in options):
         words = name.removeprefix(prefix)
         for near in difflib.get_close_matches(words, names, 1, NEAR):
             if not {*near.split("_")} < {*words.split("_")} - {""}:
                 return (
-                    f"{name} has no effect, expected {prefix}{near}. Correct the name. If it is of your own, give it "
+                    f"{name} has no effect, expected {names[near]}. Correct the name. If it is of your own, give it "
                     "a name that is less like that of the option"
                 )
     return ""

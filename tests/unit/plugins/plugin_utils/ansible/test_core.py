@@ -212,3 +212,10 @@ def test_texts_in_lists_have_no_blanks_around_them_as_a_survey_gives_them():
         "empty": [],
         "absent": None,
     }
+
+
+@pytest.mark.parametrize("name", ["poller_scheduled_events_vm_names", "poller_scheduled_events_vm_name"])
+def test_a_slip_in_a_name_is_answered_with_a_name_that_has_an_effect(name):
+    options = ["poller_vm_name", "scheduled_events_vm_name"]
+    problem = core.misspelled({name: "web_0"}, options, "poller")
+    assert problem.partition("expected ")[2].partition(".")[0] in options
