@@ -157,6 +157,23 @@ def test_a_result_that_cannot_be_left_is_an_error_and_keeps_the_job(root_side):
     assert root_side.jobs() == [root_side.run_id]
 
 
+def test_a_result_waits_for_room_as_long_as_that_takes(root_side, tmp_path, monkeypatch, capfd):
+    write_once, failures = jobs.write_once, [OSError(errno.ENOSPC, "No space left on device")] * 100
+
+    def write(*arguments, **options):
+        if failures:
+            raise failures.pop()
+        return write_once(*arguments, **options)
+
+    monkeypatch.setattr(jobs, "write_once", write)
+    monkeypatch.setattr(runner, "RETRY_PAUSE", 0.0)
+    root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
+    root_side.accept()
+    runner.run(root_side.run_id, root_side.directories)
+    assert (root_side.result().outcome, (tmp_path / "ran").read_text(), root_side.jobs()) == ("ok", "ran\n", [])
+    assert f"{root_side.run_id}: its result waits: [Errno 28] No space left" in capfd.readouterr().err
+
+
 def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side):
     directory = os.path.join(os.fsencode(root_side.directories.hooks), b"prepare.d")
     with open(os.path.join(directory, b"10-gr\xfcn"), "wb") as file:

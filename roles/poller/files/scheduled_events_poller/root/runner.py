@@ -28,7 +28,7 @@ from .jobs import Process
 TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
 PREPARED_NOTHING = 77  # exit status of a hook that did nothing which prepares this VM; the next hook follows
 
-RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again
+RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again, or a result without room is stored again
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 OLDER_PAUSE = 0.2  # seconds between two looks at an older run of the event
 TICK = 1.0  # seconds within which a changed deadline or clock is noticed
@@ -172,7 +172,9 @@ def run(request_id: str, directories: Directories) -> int:
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
             else:
-                jobs.end(directories, _carry_out(text, request_id, directories))
+                result = _carry_out(text, request_id, directories)
+                # Whatever time that takes: what the hooks did counts only with it.
+                CLOCK.until(lambda: _is_left(result, directories), within=float("inf"), every=RETRY_PAUSE)
     return 0
 
 
@@ -182,6 +184,21 @@ def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunRes
     except WrongValue as error:
         return RunResult(request_id, FAILED, f"the job cannot be read: {error}", 0.0)
     return run_phase(job, directories.hooks, sys.stdout.buffer, revised=lambda: jobs.revision(directories, request_id))
+
+
+def _is_left(result: RunResult, directories: Directories) -> bool:
+    """Store the result; ``False`` while there is no room for it.
+
+    :raises OSError: it cannot be stored.
+    """
+    try:
+        jobs.end(directories, result)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, *jobs.NO_ROOM):
+            raise
+        jobs.say(f"{result.request_id}: its result waits: {error}")
+        return False
+    return True
 
 
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
