@@ -33,7 +33,7 @@ _FIELDS = {
     "event_statuses": words(*EVENT_STATUSES, any_case=True),
     "min_duration": whole(0),
     "max_duration": whole(0),
-    "max_resources": whole(0),
+    "max_resources": whole(1),
     "action": choice(*ACTIONS),
     "lead_time": converted(f"seconds, {LONGEST_LEAD_TIME} at most, or {ANNOUNCED}", _lead_time),
     "windows": WINDOWS,

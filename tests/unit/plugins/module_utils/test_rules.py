@@ -112,7 +112,7 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"max_resources": True, "action": "hold"}],
-            "rules[0].max_resources: expected a whole number, 0 or more, not true",
+            "rules[0].max_resources: expected a whole number, 1 or more, not true",
         ),
         (
             [{"min_duration": "5", "action": "hold"}],
@@ -123,8 +123,8 @@ for _level in range(2000):  # more than Python can follow
             'rules[0].lead_time: expected seconds, 2592000 at most, or announced, not "soon"',
         ),
         (
-            [{"max_resources": -1, "action": "hold"}],
-            "rules[0].max_resources: expected a whole number, 0 or more, not -1",
+            [{"max_resources": 0, "action": "hold"}],
+            "rules[0].max_resources: expected a whole number, 1 or more, not 0",
         ),
         (
             [{"lead_time": 0, "action": "hold"}],
