@@ -15,7 +15,7 @@ from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
 from ..module_utils._scheduled_events.terms import NEVER
-from ..plugin_utils._ansible.core import arguments_of, misspelled
+from ..plugin_utils._ansible.core import arguments_of, defaults_of, misspelled
 from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._ansible.other_host import OtherHost
 from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused, MayBeOut
@@ -24,8 +24,6 @@ from ..plugin_utils._drill.load import REQUESTS_IMPORT_ERROR, Load, Options, wit
 from ..plugin_utils._drill.verdict import ABORTED, FAILED, FIGURES, PASSED, Verdict
 
 AZURE_ANNOUNCES_AND_ENDS_WITHIN = 2700.0  # seconds
-
-OF_THE_MODULE = ("step", "state_directory", "places", "request")  # the other options are variables of the role
 
 DEFAULT_LIMITS = {"hear": 10.0, "margin": 0.0, "lost": 0.0, "redirected": 0.0}
 
@@ -49,8 +47,7 @@ class ActionModule(ActionBase):
         self._name = self._variables["inventory_hostname"]
         if self._options["step"] == "verdict":
             return {**result, **_verdict_of(self._results(), check=self._task.check_mode)}
-        of_role = {f"drill_{name}" for name in OPTIONS if name not in OF_THE_MODULE}
-        wrong_name = misspelled(self._variables, of_role, "drill")
+        wrong_name = misspelled(self._variables, defaults_of("drill"), "drill")
         if wrong_name:
             raise AnsibleActionFail(wrong_name)
         failed = [name for name, each in self._results().items() if each.get("outcome") in OUT]

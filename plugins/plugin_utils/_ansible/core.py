@@ -12,13 +12,16 @@ Private to the collection.
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import re
 import typing as t
+from pathlib import Path
 
 from ansible import constants, template
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
@@ -34,6 +37,7 @@ OF_CONTROL_NODE = re.compile(
     r"|(audit_(control_node|credentials|subscriptions)|report_(days|history_directories|html|json|junit|otlp|scope))\Z"
 )
 
+ROLES = Path(__file__).parents[3] / "roles"
 NEAR = 0.88  # of difflib: "hook" is near "hooks", "hooks_web" is not
 
 
@@ -171,6 +175,12 @@ def _decrypted(value: t.Any) -> t.Any:
     if isinstance(value, list):
         return [_decrypted(each) for each in value]
     return str(value) if getattr(value, "__ENCRYPTED__", False) else value
+
+
+@functools.cache
+def defaults_of(role: str) -> dict[str, t.Any]:
+    """The variables of a role, with their defaults."""
+    return t.cast("dict[str, t.Any]", yaml_load((ROLES / role / "defaults" / "main.yml").read_text()))
 
 
 def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], role: str) -> str:

@@ -25,7 +25,7 @@ from ...module_utils._respond.request import OPTIONS
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import misspelled, rendered, tidy, typed_values
+from .._ansible.core import ROLES, defaults_of, misspelled, rendered, tidy, typed_values
 from .._azure import arm, pools
 
 Variables = t.Mapping[str, t.Any]
@@ -40,7 +40,6 @@ REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # 
 FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
 POOLS = "load_balancer_azure_pools"
 PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
-ROLES = Path(__file__).parents[3] / "roles"
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [
     f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory", "azure_credentials")
@@ -60,17 +59,11 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
 
     An empty value of an option without a default counts as not set.
     """
-    names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in _defaults("respond")}
+    names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in defaults_of("respond")}
     names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
     options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
-
-
-@functools.cache
-def _defaults(role: str) -> dict[str, t.Any]:
-    """The variables of a role, with their defaults."""
-    return t.cast("dict[str, t.Any]", yaml_load((ROLES / role / "defaults" / "main.yml").read_text()))
 
 
 def _given(variables: Variables, template: Template, names: t.Mapping[str, str]) -> dict[str, t.Any]:
@@ -86,7 +79,7 @@ def refusal_of_role(variables: Variables, template: Template, role: str = "respo
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
     return (
         _slice_problem(variables, template)
-        or misspelled(variables, _defaults(role), role)
+        or misspelled(variables, defaults_of(role), role)
         or _value_problem(variables, template, role)
         or _balancer_problem(variables, template, f"{role}_load_balancer")
     )
