@@ -148,7 +148,9 @@ class Lane(t.NamedTuple):
     def _problem_of_drill(self) -> str:
         if self.drill == "failed":
             return f"the drill failed: {self.drill_reason}"
-        return self.drill_reason or "it was aborted" if self.drill == "aborted" else ""
+        if self.drill == "aborted":
+            return self.drill_reason or "it was aborted"
+        return ""
 
     @property
     def is_open(self) -> bool:
