@@ -174,7 +174,7 @@ def run(request_id: str, directories: Directories) -> int:
             else:
                 result = _carry_out(text, request_id, directories)
                 # Whatever time that takes: what the hooks did counts only with it.
-                CLOCK.until(lambda: _is_left(result, directories), within=float("inf"), every=RETRY_PAUSE)
+                CLOCK.until(lambda: _store(result, directories), within=float("inf"), every=RETRY_PAUSE)
     return 0
 
 
@@ -186,10 +186,10 @@ def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunRes
     return run_phase(job, directories.hooks, sys.stdout.buffer, revised=lambda: jobs.revision(directories, request_id))
 
 
-def _is_left(result: RunResult, directories: Directories) -> bool:
-    """Store the result; ``False`` while there is no room for it.
+def _store(result: RunResult, directories: Directories) -> bool:
+    """Store the result for the poller. Returns whether that was done; a lack of room or memory passes.
 
-    :raises OSError: it cannot be stored.
+    :raises OSError: it cannot be stored for another reason.
     """
     try:
         jobs.end(directories, result)
