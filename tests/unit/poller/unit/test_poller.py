@@ -626,7 +626,9 @@ def test_it_ends_when_its_files_in_run_are_removed_and_goes_on_where_it_was_afte
 def test_what_is_removed_or_replaced_is_noticed_once_it_existed(tmp_path):
     places = Directories(runtime=str(tmp_path / "run"), hooks_runtime=str(tmp_path / "root"))
     os.makedirs(places.requests)
-    watched = instance.Watched(places, "of this boot")
+    passed = []
+    clock = Clock(monotonic=lambda: sum(passed), sleep=passed.append)
+    watched = instance.Watched(places, "of this boot", clock)
     watched.check()
     os.makedirs(places.results)
     watched.check()
@@ -636,6 +638,25 @@ def test_what_is_removed_or_replaced_is_noticed_once_it_existed(tmp_path):
         watched.check()
     os.rmdir(places.results)
     with pytest.raises(instance.Removed, match=places.results):
+        watched.check()
+    assert instance.find_boot_id(places.runtime) == "of this boot"
+
+
+def test_the_mark_of_the_boot_is_there_afterwards_although_the_removal_takes_it_at_last(tmp_path):
+    places = Directories(runtime=str(tmp_path), hooks_runtime=str(tmp_path / "root"))
+    os.makedirs(places.requests)
+    instance.mark_boot(places.runtime, "of this boot")
+    passed = []
+
+    def remove(seconds):
+        passed.append(seconds)
+        if sum(passed) < instance.REMOVAL / 2:
+            os.unlink(os.path.join(places.runtime, "boot"))
+
+    watched = instance.Watched(places, "of this boot", Clock(monotonic=lambda: sum(passed), sleep=remove))
+    watched.check()
+    os.rmdir(places.requests)
+    with pytest.raises(instance.Removed):
         watched.check()
     assert instance.find_boot_id(places.runtime) == "of this boot"
 

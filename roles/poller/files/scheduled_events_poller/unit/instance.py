@@ -10,9 +10,13 @@ import uuid
 from typing import Dict, Iterator, Tuple
 
 from _scheduled_events.client import user_name
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
 from ..spool import Directories
+
+REMOVAL = 2.0  # seconds that what removes files may take, also on a busy machine
+LOOK = 0.1  # seconds between two looks meanwhile
 
 
 def check_owner(state_file: str, runtime_directory: str) -> None:
@@ -94,8 +98,8 @@ class Removed(OSError):
 class Watched:
     """What is lost with a boot, and what no other process removes or replaces while this one runs."""
 
-    def __init__(self, directories: Directories, boot: str) -> None:
-        self._runtime, self._boot = directories.runtime, boot
+    def __init__(self, directories: Directories, boot: str, clock: Clock = CLOCK) -> None:
+        self._runtime, self._boot, self._clock = directories.runtime, boot, clock
         self._paths = (
             _mark(directories.runtime),
             directories.socket,
@@ -118,6 +122,11 @@ class Watched:
             if inode and path not in self._seen:
                 self._seen[path] = inode
             elif path in self._seen and self._seen[path] != inode:
-                with contextlib.suppress(OSError):  # without the mark, the next process begins as after a boot
-                    mark_boot(self._runtime, self._boot)
+                self._clock.until(self._keep_mark, within=REMOVAL, every=LOOK)
                 raise Removed(f"{path} was removed. Remove nothing there: requests and results of hooks are lost")
+
+    def _keep_mark(self) -> None:
+        """Leave the mark again. Without it, the next process begins as after a boot, and hooks run again."""
+        with contextlib.suppress(OSError):
+            if find_boot_id(self._runtime) != self._boot:
+                mark_boot(self._runtime, self._boot)

@@ -152,7 +152,7 @@ class Poller:
             self._take_up()
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
-        self._watched = instance.Watched(directories, self._boot_id)
+        self._watched = instance.Watched(directories, self._boot_id, self._clock)
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
         stack.enter_context(_handled(handlers, self._inbox.wake_start))
         self._polling = Polling(self._source, self._inbox.deliver, self._clock)
