@@ -9,7 +9,7 @@
     python scripts/stages.py [--soak] STAGE ...  only these
 
 A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so
-three of them share two cores well. The exit status is 1 if a stage failed.
+three of them share two cores well. The exit status is 1 if a stage failed; what failed in it is shown again at the end.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -47,6 +48,10 @@ SOAK = [
 LANES = 3
 REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
+COLOR = re.compile("\x1b\\[[0-9;]*m")
+# What pytest, Ansible and nox write about a failure, with the indented lines below it.
+REASON = re.compile("^(?:E   |FAILED |fatal: |    (?:msg|stderr): |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*", re.MULTILINE)
+REASONS, LONGEST_REASON = 6, 400  # how many are shown at the end, and characters of each
 
 
 def show(text: str) -> None:
@@ -68,6 +73,12 @@ def conclude(name: str, status: int, seconds: float, left: list[str]) -> None:
     used = json.loads(result.read_text()) if result.exists() else {"cpu": 0, "memory": 0}  # none if it was killed
     used = f"{span(seconds)} (CPU {span(used['cpu'])}, memory {used['memory'] // 2**20} MiB)"
     show(f"{name}: {'FAILED' if status else 'passed'} in {used}; left: {', '.join(left) or 'nothing'}")
+
+
+def reasons(name: str) -> list[str]:
+    """The first failures in the log of a stage."""
+    text = COLOR.sub("", (LOGS / f"{name}.log").read_text(errors="replace"))
+    return [found[-LONGEST_REASON:] for found in REASON.findall(text)[:REASONS]]
 
 
 def run_all(names: list[str]) -> list[str]:
@@ -118,6 +129,8 @@ def main() -> None:
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
         show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
+    for name in failed:  # once more, since what was shown is perhaps a thousand lines above
+        show("\n".join([f"--- {name}:", *reasons(name)]))
     if every == SOAK:
         show(f"Results of the stages: {report.write_overview(SOAK)}")
     show(f"Report: {report.write()}")

@@ -22,6 +22,7 @@ case $3 in
         while [ ! -e meets_a ] || [ ! -e meets_b ] || [ ! -e meets_c ]; do sleep 0.05; done ;;
     tier) echo "$TIER" > tier; ;;
     fails) echo "something broke"; exit 3 ;;
+    plays) cat playbook.txt; exit 2 ;;
     tests) cp result.xml reports/tests.xml ;;
 esac
 """
@@ -67,6 +68,26 @@ def test_all_stages_run_although_one_fails_and_its_output_and_the_command_that_r
     assert "something broke" in output
     assert "fails failed; repeat it with: .venv/bin/nox --session fails" in output
     assert "2 of 3 stages passed" in output
+
+
+FATAL = """\033[31mfatal: [localhost]: FAILED! =>\033[0m
+    cmd:
+    - program
+    msg: non-zero return code
+    stderr: |-
+        debian11: a hook began twice
+        debian12: a hook began twice
+    stdout: ''
+PLAY RECAP
+"""
+
+
+def test_what_failed_is_shown_again_at_the_end(run, tmp_path):
+    (tmp_path / "playbook.txt").write_text(FATAL)
+    _code, output, _begun = run("plays", "well")
+    end = output.partition("1 of 2 stages passed")[2]
+    reason = FATAL.replace("\033[31m", "").replace("\033[0m", "").replace("    cmd:\n    - program\n", "")
+    assert f"--- plays:\n{reason.partition('    stdout')[0]}Report: " in end
 
 
 def test_three_stages_run_at_a_time(run):
