@@ -50,7 +50,9 @@ REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
 COLOR = re.compile("\x1b\\[[0-9;]*m")
 # What pytest, Ansible and nox write about a failure, with the indented lines below it.
-REASON = re.compile("^(?:E   |FAILED |fatal: |    (?:msg|stderr): |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*", re.MULTILINE)
+REASON = re.compile(
+    "^(?:E   |FAILED |fatal: |    (?:msg|stderr): |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*", re.MULTILINE
+)
 REASONS, LONGEST_REASON = 6, 400  # how many are shown at the end, and characters of each
 
 
@@ -129,7 +131,7 @@ def main() -> None:
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
         show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
-    for name in failed:  # once more, since what was shown is perhaps a thousand lines above
+    for name in failed:  # once more, since its log is perhaps a thousand lines above
         show("\n".join([f"--- {name}:", *reasons(name)]))
     if every == SOAK:
         show(f"Results of the stages: {report.write_overview(SOAK)}")
