@@ -49,11 +49,12 @@ LANES = 3
 REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
 COLOR = re.compile("\x1b\\[[0-9;]*m")
-# What pytest, Ansible and nox write about a failure, with the indented lines below it.
+# What pytest, Ansible, linters and nox write about a failure, with the indented lines below it.
 REASON = re.compile(
-    "^(?:E   |FAILED |fatal: |    (?:msg|stderr): |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*", re.MULTILINE
+    "^(?:E   |FAILED (?!- )|fatal: |    (?:msg|stderr): |[^ :]+:[0-9]+: |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*",
+    re.MULTILINE,
 )
-REASONS, LONGEST_REASON = 6, 400  # how many are shown at the end, and characters of each
+REASONS, SHOWN_OF_REASON = 4, 200  # how many are shown at the end, and characters of the beginning and end of each
 
 
 def show(text: str) -> None:
@@ -80,7 +81,9 @@ def conclude(name: str, status: int, seconds: float, left: list[str]) -> None:
 def reasons(name: str) -> list[str]:
     """The first failures in the log of a stage."""
     text = COLOR.sub("", (LOGS / f"{name}.log").read_text(errors="replace"))
-    return [found[-LONGEST_REASON:] for found in REASON.findall(text)[:REASONS]]
+    width = SHOWN_OF_REASON
+    found = REASON.findall(text)[:REASONS]
+    return [each if len(each) <= 2 * width else f"{each[:width]} ... {each[-width:]}" for each in found]
 
 
 def run_all(names: list[str]) -> list[str]:
