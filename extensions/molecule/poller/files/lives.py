@@ -105,10 +105,10 @@ class Host:
 
     def polls(self, *, without_problem: bool = False) -> bool:
         """Whether the poller that runs now has polled. A message that waits is a problem, too."""
-        done = self.attempt("scheduled-events", "status", "--json")
-        if not done.stdout or (without_problem and done.returncode):
+        shown = self.shown()
+        if without_problem and shown.get("exit_code"):
             return False
-        return str(json.loads(done.stdout).get("pid")) == self.main_pid()  # without one, nothing has polled yet
+        return str(shown.get("pid")) == self.main_pid()  # without one, nothing has polled yet
 
 
 class Life:

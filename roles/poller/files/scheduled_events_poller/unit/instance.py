@@ -10,7 +10,7 @@ import uuid
 from typing import Dict, Iterator, Tuple
 
 from _scheduled_events.client import user_name
-from _scheduled_events.clock import CLOCK, Clock
+from _scheduled_events.clock import Clock
 from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
 from ..spool import Directories
@@ -98,7 +98,7 @@ class Removed(OSError):
 class Watched:
     """What is lost with a boot, and what no other process removes or replaces while this one runs."""
 
-    def __init__(self, directories: Directories, boot: str, clock: Clock = CLOCK) -> None:
+    def __init__(self, directories: Directories, boot: str, clock: Clock) -> None:
         self._runtime, self._boot, self._clock = directories.runtime, boot, clock
         self._paths = (
             _mark(directories.runtime),
