@@ -8,46 +8,43 @@ RESULT is a JSON file: seconds, cpu (user and system, in seconds), memory (bytes
 status. Processes that leave their parents, such as those of test hosts, count too: they become children of this one.
 """
 
-import contextlib
 import ctypes
 import json
 import os
 import pathlib
 import resource
 import signal
-import subprocess
 import sys
 import time
 
 SET_CHILD_SUBREAPER = 36  # of prctl
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PASSED_ON = {signal.SIGTERM, signal.SIGINT}
+WAITED_FOR = {*PASSED_ON, signal.SIGCHLD}
 
 
 def main():
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
-    process = subprocess.Popen(sys.argv[2:])
-
-    def pass_on(number, _frame):
-        # Not with send_signal, which would take the status of a process that has just ended.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, number)
-
-    for number in SIGNALS:
-        signal.signal(number, pass_on)
+    # Blocked to the end: a signal waits until this process takes it, and never ends it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
+    default = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores these
+    command = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ, setsigmask=(), setsigdef=default)
     status, until = None, 0.0
-    while status is None or time.monotonic() < until:  # a second for what ends together with it
+    while status is None or time.monotonic() < until:
+        came = signal.sigtimedwait(WAITED_FOR, 0.1)
+        if came and came.si_signo in PASSED_ON:
+            if status is None:  # after that, the number can be that of another process
+                os.kill(command, came.si_signo)
+            continue
         try:
-            pid, ended = os.waitpid(-1, 0 if status is None else os.WNOHANG)
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+            while pid:
+                if pid == command:
+                    status = os.waitstatus_to_exitcode(ended)
+                    until = time.monotonic() + 1  # a second for what ends together with it
+                pid, ended = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             break
-        if pid == process.pid:
-            for number in SIGNALS:  # the command has ended: Python's own end would be that of a signal
-                signal.signal(number, signal.SIG_IGN)
-            process.returncode = status = os.waitstatus_to_exitcode(ended)
-            until = time.monotonic() + 1
-        elif pid == 0:
-            time.sleep(0.05)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu, memory = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
     result = {"seconds": time.monotonic() - began, "cpu": cpu, "memory": memory, "status": status}

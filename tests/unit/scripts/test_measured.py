@@ -61,12 +61,22 @@ def test_the_memory_is_that_of_the_largest_process(measure):
     assert 40_000_000 <= result["memory"] < 400_000_000
 
 
-def test_a_signal_that_ends_it_reaches_the_command(tmp_path):
+# As on a busy machine, where the command runs before its measurement goes on.
+SLOW = f"""
+import os, runpy, time
+spawn = os.posix_spawnp
+os.posix_spawnp = lambda *of, **named: (spawn(*of, **named), time.sleep(0.3))[0]
+runpy.run_path({SCRIPT!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("script", [[SCRIPT], ["-c", SLOW]], ids=["fast", "slow"])
+def test_a_signal_that_ends_it_reaches_the_command(tmp_path, script):
     # It ends at once: a second signal that reaches Python's clean-up would end it in another way.
     program = (
         "import os, signal, time; signal.signal(15, lambda *_: os._exit(7)); print('ready', flush=True); time.sleep(60)"
     )
-    command = [sys.executable, SCRIPT, str(tmp_path / "result.json"), sys.executable, "-c", program]
+    command = [sys.executable, *script, str(tmp_path / "result.json"), sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         while process.poll() is None:
