@@ -4,9 +4,10 @@
 
 """What the role respond costs up to the acknowledgements, beside a playbook that is written by hand.
 
-All drain with the same command. The playbook by hand reads the events, drains, and acknowledges: it remembers nothing,
-waits for nothing, and brings nothing back. All use as many forks as hosts, at most 20, or `--forks`. All hosts are this
-machine, so the CPU time holds what runs on the hosts, on all sides.
+All drain with the same command. The role is imported as in the playbook of the collection. The playbook by hand reads
+the events, drains, and acknowledges: it remembers nothing, waits for nothing, and brings nothing back. All use as many
+forks as hosts, at most 20, or `--forks`. All hosts are this machine, so the CPU time holds what runs on the hosts, on
+all sides.
 
 Two shapes: `each` is an event for each host, and the time ends with the last acknowledgement. `one` is one event that
 names all hosts: one host acknowledges it when all have drained. The role runs under both strategies.
@@ -138,7 +139,8 @@ def to_the_posts(emulator, started, events, memory):
 def playbook_of(side, shape, prepare):
     if side != BY_HAND_SIDE:
         own = {"respond_prepare_tasks": str(prepare)}
-        return {"strategy": f"ansible.builtin.{side}", "roles": [{"role": f"{COLLECTION}.respond"}], "vars": own}
+        role = {"ansible.builtin.import_role": {"name": f"{COLLECTION}.respond", "rolespec_validate": False}}
+        return {"strategy": f"ansible.builtin.{side}", "tasks": [role], "vars": own}
     [*others, acknowledge] = BY_HAND
     return {"tasks": [*others, {**acknowledge, "run_once": shape == ONE}]}
 

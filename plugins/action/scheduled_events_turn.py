@@ -42,7 +42,7 @@ from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
-from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role
+from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role, wrong_type
 from ..plugin_utils._windows.host import WindowsHost
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
@@ -143,7 +143,7 @@ class ActionModule(ArmAction):
             say=lines.show,
             warn=lines.warn,
             active_hosts=self._variables["ansible_play_hosts"],
-            shares_fork=self._forks() < len(hosts),
+            forks=self._forks(),
             lockstep=self._lockstep,
             has_failed=self._failed_task is not None,
             in_part=bool(left_out_by_tags(self._variables)) and not self._options["allow_skip_tags"],
@@ -339,7 +339,9 @@ def _given(action: ArmAction, variables: t.Mapping[str, t.Any]) -> dict[str, t.A
     task, template = action._task, action._templar.template
     if task.args.get("of_role"):
         refusal = refusal_of_role(variables, template)
+        options = {} if refusal else options_of_role(variables, template)
+        refusal = refusal or wrong_type(options)
         if refusal:
             raise AnsibleActionFail(refusal)
-        task.args = {**options_of_role(variables, template), **task.args}
+        task.args = {**options, **task.args}
     return arguments_of(action, {**COMMON_OPTIONS, **OPTIONS})

@@ -22,6 +22,7 @@ from ansible import constants, template
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
+from ansible.module_utils.errors import UnsupportedError
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
@@ -162,8 +163,9 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
             result = ArgumentSpecValidator({name: spec}).validate(given)
         except OverflowError:  # ansible-core cannot convert a number
             raise WrongValue(f"{name}: the number is too large") from None
-        for message in result.error_messages:
-            raise WrongValue(f"{name}: {message}")
+        for error in result.errors.errors:
+            unsupported = "Unsupported parameters: " if isinstance(error, UnsupportedError) else ""
+            raise WrongValue(f"{name}: {unsupported}{error.msg}")
         typed.update(result.validated_parameters)
     return typed
 

@@ -125,7 +125,7 @@ class Context:
     :param active_hosts: those of the play that have neither failed nor become unreachable.
     :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
     :param has_failed: whether a task of this host has failed before.
-    :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
+    :param forks: how many hosts of the play may run a task at the same time.
     :param lockstep: whether each host waits for the others at each task.
     :param published: the events that Azure has published outside the VMs.
     :param send: ``send(scope, event_id, patience)`` acknowledges in the place of a host; raises :class:`ArmError`.
@@ -143,13 +143,18 @@ class Context:
     active_hosts: t.Sequence[str]
     in_part: bool
     has_failed: bool
-    shares_fork: bool
+    forks: int
     lockstep: bool
     check_mode: bool
     clock: Clock = CLOCK
     send: Send | None = None
     published: Published = dataclasses.field(default_factory=lambda: Published([]))
     _warned: set[str] = dataclasses.field(default_factory=set)
+
+    @property
+    def shares_fork(self) -> bool:
+        """Whether there are fewer forks than hosts, so a host that waits keeps another one from starting."""
+        return self.forks < len(self.coordinator.play_hosts)
 
     @property
     def acknowledges(self) -> bool:

@@ -250,6 +250,19 @@ class PlayCoordinator:
         silent = len(self._marks("hosts")) < len(self.play_hosts)
         return silent or bool(self._marks("busy") - {digest(host)})
 
+    def rest(self, host: str, *, rests: bool, holds_fork: bool = False) -> None:
+        """Note whether a host waits while others prepare, and whether it has its fork meanwhile."""
+        self._set("resting", host, rests)
+        self._set("holding", host, holds_fork)
+
+    def forks_suffice(self, hosts: t.Iterable[str], forks: int) -> bool:
+        """Whether there is a fork for each of these hosts that has not ended, beside those of the hosts that rest.
+
+        A host that rests and gave its fork back needs none.
+        """
+        at_work = {digest(each) for each in hosts} - self._marks("ended") - self._marks("resting")
+        return len(at_work) + len(self._marks("holding")) <= forks
+
     def claim(self, event_id: str, seen: SeenEvent, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
 

@@ -25,9 +25,12 @@ DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts
 # A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
 # time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
 LONGEST_REST, REST_STEP = 60.0, 0.5
-# Seconds to rest while other hosts wait for the fork: first these, then twice as long each time, up to the larger of
+# Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
+LONGEST_STAY = (
+    20.0  # seconds to keep a fork that no other host needs at once: those that rest look at their events, too
+)
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
@@ -68,7 +71,8 @@ class Responding:
         self._notes["ended"] = False
         while True:
             if self._rests():
-                if self._context.lockstep or self._context.shares_fork:
+                if self._context.lockstep or not self._may_keep_fork():
+                    self._coordinator.rest(self._host, rests=True)
                     return self._let_others_go_on()
                 continue
             try:
@@ -104,6 +108,7 @@ class Responding:
         at_most = min(LONGEST_REST, at_most, self._options["wait_timeout"] - self._context.waited())
         until = self._clock.monotonic() + at_most
         self._notes["rest"] = {"event_ids": event_ids, "until": until, "stay": FIRST_STAY}
+        self._coordinator.rest(self._host, rests=True)
 
     def _rests(self) -> bool:
         """Wait a little while another host has its preparation or the acknowledgement before it; whether it has."""
@@ -112,11 +117,22 @@ class Responding:
             return False
         if self._clock.monotonic() >= rest["until"] or not all(map(self._is_with_others, rest["event_ids"])):
             self._notes["rest"] = None
+            self._coordinator.rest(self._host, rests=False)
             return False
         if not self._context.lockstep:  # where a host waits anyway
-            self._clock.sleep(rest["stay"] if self._context.shares_fork else REST_STEP)
-            rest["stay"] = min(2 * rest["stay"], max(LONG_STAY, self._context.waited() / 10))
+            self._coordinator.rest(self._host, rests=True, holds_fork=True)
+            keeps = self._may_keep_fork()
+            self._clock.sleep(REST_STEP if keeps else rest["stay"])
+            rest["stay"] = min(rest["stay"] * (1 if keeps else 2), max(LONG_STAY, self._context.waited() / 10))
         return True
+
+    def _may_keep_fork(self) -> bool:
+        """Whether no other host lacks a fork while this one rests in its own."""
+        context = self._context
+        if not context.shares_fork:
+            return True
+        is_long = self._clock.monotonic() - self._resumed >= LONGEST_STAY
+        return not is_long and self._coordinator.forks_suffice(context.active_hosts, context.forks)
 
     def _is_with_others(self, event_id: str) -> bool:
         status, seen = self._coordinator.status(event_id), self._notes.seen(event_id)

@@ -66,6 +66,20 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     return {"load_balancer": PROVIDER in variables, **options}
 
 
+def wrong_type(options: Variables) -> str:
+    """What is wrong with the type of an option of the role, by the name of its variable; empty if nothing is.
+
+    In the playbook, ansible-core does not validate the variables of the role: each host would have one more result.
+    """
+    variables = {name: OF_THE_BALANCER.get(name, f"respond_{name}") for name in options}
+    specs = {variable: SPEC[name] for name, variable in variables.items()}
+    try:
+        typed_values(specs, {variables[name]: value for name, value in options.items()})
+    except WrongValue as error:
+        return str(error)
+    return ""
+
+
 def _given(variables: Variables, template: Template, names: t.Mapping[str, str]) -> dict[str, t.Any]:
     """The values of the variables that are set and not omitted.
 

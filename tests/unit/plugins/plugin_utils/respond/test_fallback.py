@@ -149,7 +149,7 @@ class Host:
                 active_hosts=self.hosts,
                 in_part=False,
                 has_failed=False,
-                shares_fork=False,
+                forks=9,
                 lockstep=False,
                 check_mode=check_mode,
                 clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),

@@ -361,7 +361,7 @@ class World(RuleBasedStateMachine):
                 active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
                 in_part=self.in_part,
                 has_failed=False,
-                shares_fork=True,
+                forks=1,
                 lockstep=False,
                 check_mode=False,
                 clock=Clock(lambda: self.now, lambda: self.now, self._sleep),

@@ -88,7 +88,7 @@ class Host:
         self.coordinator = PlayCoordinator(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
-        self.active_hosts, self.in_part = ["web1", "web2"], False
+        self.active_hosts, self.in_part, self.forks = ["web1", "web2"], False, 2
         self.published = Published([])
 
     def execute(self, controller, outcome, within):
@@ -125,7 +125,7 @@ class Host:
                 active_hosts=self.active_hosts,
                 in_part=self.in_part,
                 published=self.published,
-                shares_fork=shares_fork,
+                forks=1 if shares_fork else self.forks,
                 lockstep=lockstep,
                 has_failed=has_failed,
                 check_mode=check_mode,
@@ -529,6 +529,39 @@ def test_a_host_that_keeps_a_fork_from_others_stays_longer_each_time_up_to_a_ten
     assert host.now - 1000.0 - waited == pytest.approx(waited / 10)
 
 
+def test_a_host_that_waits_for_others_keeps_its_fork_where_those_at_work_have_one_each(prepared_host):
+    host = prepared_host
+    host.active_hosts = ["web1", "web2", "web3", "web4"]
+    host.coordinator, host.forks = PlayCoordinator(host.directory, play_hosts=host.active_hosts), 3
+    # Three others need a fork each. A host that rests in its own needs no other.
+    assert host.responds(shown(), fresh=False, outcome=prepared()) == {"next": "wait"}
+    host.coordinator.rest("web3", rests=True, holds_fork=True)
+    assert host.responds(shown(), fresh=False) == {"next": "wait"}
+    # A host that rests and gave its fork back needs none.
+    host.coordinator.rest("web3", rests=True)
+    host.sleep = lambda seconds: (host.tell(A1="prepared"), Host.sleep(host, seconds))
+    host.responds(shown(acknowledged=["A1"], prepared=["A1"]), fresh=False)
+    assert host.asked[0][0]["acknowledge"] == [CLAIM]
+
+
+def test_a_host_that_waits_for_others_gives_its_fork_back_now_and_then_for_the_looks_of_others(prepared_host):
+    host, began = prepared_host, prepared_host.now
+    host.coordinator.rest("web2", rests=True)
+    assert host.responds(shown(), fresh=False, outcome=prepared(), shares_fork=True) == {"next": "wait"}
+    assert (host.asked, host.now - began) == ([], pytest.approx(20, abs=0.5))
+
+
+def test_a_host_that_gave_its_fork_back_or_rests_no_longer_is_not_one_that_keeps_a_fork(prepared_host):
+    host, others = prepared_host, ["web2", "web3"]
+    host.coordinator, host.forks = PlayCoordinator(host.directory, play_hosts=["web1", *others]), 2
+    host.active_hosts = ["web1", *others]
+    assert host.responds(shown(), fresh=False, outcome=prepared()) == {"next": "wait"}
+    assert host.coordinator.forks_suffice(["web1", *others], 2)
+    host.tell(A1="failed")
+    host.responds(shown("done", sight=[]), fresh=False)
+    assert host.coordinator.forks_suffice(others, 2)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"outcome": prepared(ok=False, reason="no disk")}, {"acknowledge": "never"}, {"check_mode": True}],
@@ -669,7 +702,7 @@ def test_a_host_of_the_event_that_had_not_started_before_it_was_over_fails_the_r
 
 def test_each_host_that_had_not_started_before_an_event_was_over_is_named(host):
     host.active_hosts = ["web1", "web2", "web3"]
-    host.coordinator = PlayCoordinator(host.directory, play_hosts=host.active_hosts)
+    host.coordinator, host.forks = PlayCoordinator(host.directory, play_hosts=host.active_hosts), 3
     end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
     [failure] = end["respond_result"]["failures"]
     assert failure.startswith("A1 was over before web2, web3 had started, and it may name one of these hosts: vm1, vm2")

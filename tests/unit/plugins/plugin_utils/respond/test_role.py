@@ -16,6 +16,7 @@ from plugins.plugin_utils._respond.role import (
     failed_task,
     options_of_role,
     refusal_of_role,
+    wrong_type,
 )
 
 SPECS = pathlib.Path(__file__).parents[5] / "roles" / "respond" / "meta" / "argument_specs.yml"
@@ -67,6 +68,40 @@ def test_the_options_are_the_values_of_the_templates_of_the_variables():
         "within_maintenance": True,
         "load_balancer": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "acknowledge",
+            "all",
+            "respond_acknowledge: value of respond_acknowledge must be one of: prepared, any, never",
+        ),
+        ("wait_timeout", "long", "respond_wait_timeout: argument 'respond_wait_timeout' is of type "),
+        ("load_balancer", "perhaps", "respond_load_balancer: argument 'respond_load_balancer' is of type "),
+        ("drain_timeout", "long", "load_balancer_drain_timeout: argument 'load_balancer_drain_timeout' is of type "),
+        ("rules", [{"event_types": ["Freeze"]}], "respond_rules: missing required arguments: action"),
+        (
+            "rules",
+            [{"action": "wait"}],
+            "respond_rules: value of action must be one of: prepare, approve, ignore, hold",
+        ),
+        (
+            "rules",
+            [{"action": "hold", "type": "Freeze"}],
+            "respond_rules: Unsupported parameters: respond_rules.type. Supp",
+        ),
+        ("published_events", ["Freeze"], "respond_published_events: Elements value for option 'respond_published_ev"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_the_name_of_its_variable(name, value, message):
+    assert wrong_type({"phase_timeout": "90", "speak_for": ["vm1"], name: value}).startswith(message)
+
+
+def test_values_of_the_types_of_the_role_are_taken():
+    given = {"rules": [{"action": "hold"}], "wait_timeout": "9", "load_balancer": "no", "prepare_tasks": "/x.yml"}
+    assert wrong_type({**given, "within_maintenance": True, "speak_for": "vm1"}) == ""
 
 
 @pytest.mark.parametrize("value", [None, "", "__omit__"])
