@@ -12,7 +12,7 @@ import typing as t
 
 import zoneinfo
 
-from ...module_utils._scheduled_events.checks import WrongValue
+from ...module_utils._scheduled_events.checks import WrongValue, show
 from ...module_utils._scheduled_events.time_windows import DAY, UTC
 
 # The same years at each run, so that a second run of a role changes nothing. After the last, its last offset counts.
@@ -23,10 +23,13 @@ def with_offsets(windows: t.Any, place: str) -> t.Any:
     """The windows with the offsets of their zones, as a host reads them; what is not a window is left as it is.
 
     :param place: the name of the windows in messages.
-    :raises WrongValue: a zone is not known.
+    :raises WrongValue: a zone is not known, or offsets are given.
     """
     if not isinstance(windows, list):
         return windows
+    for index, window in enumerate(windows):
+        if isinstance(window, dict) and window.get("offsets") is not None:
+            raise WrongValue(f"{place}[{index}].offsets is {show(window['offsets'])}, expected none: use timezone")
     return [
         {**window, "offsets": _offsets(f"{place}[{index}].timezone", str(window["timezone"]))}
         if isinstance(window, dict) and window.get("timezone") not in (None, UTC)

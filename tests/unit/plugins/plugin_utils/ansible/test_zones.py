@@ -81,6 +81,13 @@ def test_a_zone_that_the_control_node_does_not_know_is_refused(name):
         rules_with_offsets([{"action": "hold"}, {"windows": [{"timezone": name}]}], "rules")
 
 
+def test_offsets_are_not_taken_from_the_variables_of_a_user():
+    with pytest.raises(
+        ValueError, match=r'\Arules\[0\]\.windows\[1\]\.offsets is "0=3600", expected none: use timezone\Z'
+    ):
+        rules_with_offsets([{"windows": [{"offsets": None}, {"offsets": "0=3600"}]}], "rules")
+
+
 @pytest.mark.parametrize("windows", [None, [], [{}], [{"timezone": "UTC"}], [{"timezone": None}], "nightly", ["night"]])
 def test_windows_without_a_zone_are_left_as_they_are(windows):
     assert with_offsets(windows, "windows") == windows
