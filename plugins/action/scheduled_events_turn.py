@@ -337,11 +337,17 @@ def _given(action: ArmAction, variables: t.Mapping[str, t.Any]) -> dict[str, t.A
     :raises AnsibleActionFail: one of them is wrong, or the role could not work.
     """
     task, template = action._task, action._templar.template
+    options: dict[str, t.Any] = {}
     if task.args.get("of_role"):
         refusal = refusal_of_role(variables, template)
-        options = {} if refusal else options_of_role(variables, template)
-        refusal = refusal or wrong_type(options)
         if refusal:
             raise AnsibleActionFail(refusal)
+        options = options_of_role(variables, template)
         task.args = {**options, **task.args}
-    return arguments_of(action, {**COMMON_OPTIONS, **OPTIONS})
+    try:
+        return arguments_of(action, {**COMMON_OPTIONS, **OPTIONS})
+    except AnsibleError:
+        wrong = wrong_type(options)
+        if wrong:
+            raise AnsibleActionFail(wrong) from None
+        raise

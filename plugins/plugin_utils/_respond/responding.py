@@ -28,9 +28,7 @@ LONGEST_REST, REST_STEP = 60.0, 0.5
 # Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
-LONGEST_STAY = (
-    20.0  # seconds to keep a fork that no other host needs at once: those that rest look at their events, too
-)
+LONGEST_STAY = 20.0  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
@@ -123,7 +121,8 @@ class Responding:
             self._coordinator.rest(self._host, rests=True, holds_fork=True)
             keeps = self._may_keep_fork()
             self._clock.sleep(REST_STEP if keeps else rest["stay"])
-            rest["stay"] = min(rest["stay"] * (1 if keeps else 2), max(LONG_STAY, self._context.waited() / 10))
+            if not keeps:
+                rest["stay"] = min(2 * rest["stay"], max(LONG_STAY, self._context.waited() / 10))
         return True
 
     def _may_keep_fork(self) -> bool:

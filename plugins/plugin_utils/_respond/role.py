@@ -69,7 +69,7 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
 def wrong_type(options: Variables) -> str:
     """What is wrong with the type of an option of the role, by the name of its variable; empty if nothing is.
 
-    In the playbook, ansible-core does not validate the variables of the role: each host would have one more result.
+    For the message alone: the validation of the task names the options.
     """
     variables = {name: OF_THE_BALANCER.get(name, f"respond_{name}") for name in options}
     specs = {variable: SPEC[name] for name, variable in variables.items()}
