@@ -528,6 +528,7 @@ KNOWN = {
     "unsaved": "",
     "unrecorded": "",
     "unheard": "",
+    "misnamed": "",
     "lost": "",
     "dry_run": False,
     "events": [],
@@ -560,6 +561,7 @@ KNOWN = {
         (1001.0, {"last_successful_poll": None, "failed_polls": 2, "error": "x"}, status.CRITICAL, None),
         (1001.0, {"events": [{"trouble": True}]}, status.WARNING, "1 of 1 event of vm1 in trouble"),
         (1001.0, {"unheard": "requests wait"}, status.WARNING, "requests wait"),
+        (1001.0, {"misnamed": "another name"}, status.WARNING, "another name"),
         (
             1001.0,
             {"missing_hooks": {"prepare": ["10-a", "20-b"]}},

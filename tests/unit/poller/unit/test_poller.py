@@ -203,6 +203,20 @@ def test_a_reload_brings_new_rules_into_force(unit, imds):
     unit.await_acknowledgement()
 
 
+def test_a_unit_that_looks_for_the_events_of_another_name_does_not_look_well(unit, imds):
+    unit.configure(vm_name="vm2")
+    unit.start()
+    imds.announce()
+    until(lambda: "1 event" not in unit.command("status")[1] and unit.command("status")[0] == 1, "the warning")
+    assert (
+        'vm_name: "vm2" is not the name that the metadata service gives this VM, which is "vm1"'
+        in unit.command("status")[1]
+    )
+    unit.configure(vm_name="VM1")
+    unit.process.send_signal(signal.SIGHUP)
+    until(lambda: "OK: 1 event of VM1" in unit.command("status")[1], "a good status")
+
+
 def test_an_unreadable_state_is_kept_and_reported(unit, imds):
     unit.add_hook("prepare", "true")
     with open(unit.path("state.json"), "w") as file:

@@ -243,7 +243,7 @@ class Poller:
         # A document that was asked for before another was read may be older than that one.
         if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
             return None
-        problem = engine.overflow(self._state, *polled) if isinstance(polled, Polled) else str(polled)
+        problem = engine.overflow(self._state, *polled[:2]) if isinstance(polled, Polled) else str(polled)
         if isinstance(polled, Polled) and not problem:
             self._poll_succeeded(polled)
             return polled
@@ -255,7 +255,10 @@ class Poller:
         now = self._clock.wall()
         if self._polls.failures:
             self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
-        read = status.polls_of(polled.document, polled.vm_name, now=now)
+        misnamed = polled.misnamed or self._polls.misnamed
+        if misnamed:
+            self._display.journal.complain("name", misnamed)
+        read = status.polls_of(polled.document, polled.vm_name, now=now)._replace(misnamed=misnamed)
         if self._polls.last_success is None or read._replace(last_success=self._polls.last_success) != self._polls:
             self._display.hurry()
         self._polls = read

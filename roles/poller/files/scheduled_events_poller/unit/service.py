@@ -27,10 +27,11 @@ ACKNOWLEDGE_GAP = 0.5
 
 
 class Polled(NamedTuple):
-    """A document and the name of this VM."""
+    """A document and the name of this VM. ``misnamed``: a warning if the service gives it another name."""
 
     document: Document
     vm_name: str
+    misnamed: str = ""
 
 
 class Worker:
@@ -83,6 +84,7 @@ class Service:
     def __init__(self, source: Source, *, timeout: float = SHORT_TIMEOUT) -> None:
         self._source = source
         self._vm_name = source.settings.vm_name
+        self._misnamed: Optional[str] = None
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -113,12 +115,14 @@ class Service:
         try:
             document = client.poll()
             if self._vm_name is None:
-                self._vm_name = client.poll_name()
+                self._vm_name, self._misnamed = client.poll_name(), ""
+            if self._misnamed is None:  # asked once: without an answer, the next poll is not late again
+                self._misnamed = client.other_name(self._vm_name, SHORT_TIMEOUT)
         except ImdsError:
             self._source.resolver.failed()
             raise
         self._source.resolver.succeeded()
-        return Polled(document, self._vm_name)
+        return Polled(document, self._vm_name, self._misnamed)
 
     def acknowledge(
         self, actions: Sequence[terms.Approve], config: terms.Config, still_wanted: Callable[[], bool]

@@ -33,6 +33,7 @@ class Polls(NamedTuple):
 
     ``last_success``: seconds since the epoch. ``named``: how many events of the last document name this VM, also those
     that a rule ignores. ``drill``: whether one of them is that of a drill; ``drill_problem``: why a drill adds none.
+    ``misnamed``: a warning if the service gives this VM another name, under which its events are not found.
     """
 
     vm_name: Optional[str] = None
@@ -42,6 +43,7 @@ class Polls(NamedTuple):
     named: int = 0
     drill: bool = False
     drill_problem: str = ""
+    misnamed: str = ""
 
 
 def polls_of(document: Document, vm_name: str, *, now: float) -> Polls:
@@ -95,6 +97,7 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "last_successful_poll": polls.last_success,
         "failed_polls": polls.failures,
         "error": polls.error,
+        "misnamed": polls.misnamed,
         "unsaved": view.unsaved,
         "unrecorded": unrecorded,
         "unheard": view.unheard,
@@ -109,7 +112,8 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
         # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
-        "maintenance_pending": unread or bool(view.unsaved or pending or state.unnamed or state.lost or polls.named),
+        "maintenance_pending": unread
+        or bool(polls.misnamed or view.unsaved or pending or state.unnamed or state.lost or polls.named),
         "events": events,
     }
 
@@ -178,5 +182,5 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
     if known["acknowledging_for"] > LONG_ATTEMPT:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
-    problems += [known[why] for why in ("unsaved", "unrecorded", "unheard", "error") if known[why]]
+    problems += [known[why] for why in ("misnamed", "unsaved", "unrecorded", "unheard", "error") if known[why]]
     return problems
