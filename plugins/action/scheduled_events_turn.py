@@ -90,6 +90,8 @@ class ActionModule(ArmAction):
             self._published = Published(options["published_events"])
         except (TasksFileError, WrongValue) as error:
             raise AnsibleActionFail(str(error)) from error
+        if options["check_only"]:
+            return {**result, "changed": False}
         options["outcome"] = self._outcome(options["reached"])
         responding = self._responding()
         try:

@@ -234,6 +234,12 @@ options:
         refuses to begin where the role could not work.
     type: bool
     default: false
+  check_only:
+    description:
+      - Whether to end after the check of the other options, as the first call of a run checks them. The host is not
+        reached.
+    type: bool
+    default: false
   conclude:
     description:
       - Instead of a turn, add O(result) to the artifacts of the job, as M(ansible.builtin.set_stats) does. When all

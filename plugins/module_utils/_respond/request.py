@@ -65,6 +65,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "within_maintenance": {"type": "bool", "default": False},
     "allow_skip_tags": {"type": "bool", "default": False},
     "of_role": {"type": "bool", "default": False},
+    "check_only": {"type": "bool", "default": False},
     "conclude": {"type": "str", "choices": ["events", "maintenance", "respond", "run"]},
     "result": {"type": "dict"},
 }

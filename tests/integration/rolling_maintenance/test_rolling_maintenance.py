@@ -148,6 +148,22 @@ def test_a_host_with_its_own_event(hosts_of, on_event, rc, maintained):
     assert len(hosts.emulator.posts()) == (on_event == "respond")
 
 
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        ("respond_prepare_task", "respond_prepare_task has no effect, expected respond_prepare_tasks"),
+        ("respond_started_tasks", "respond_started_tasks is /missing.yml, expected a file on the control node"),
+    ],
+)
+def test_a_response_that_an_event_could_not_get_is_refused_before_the_gate(hosts_of, variable, problem):
+    hosts = hosts_of("web1")
+    run = hosts.run(rc=2, rolling_maintenance_on_event="respond", **{variable: "/missing.yml"})
+    assert says(run, problem)
+    assert hosts.maintained() == []
+    hosts.run(rolling_maintenance_on_event="skip", **{variable: "/missing.yml"})
+    assert hosts.maintained() == ["web1"]
+
+
 def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
     hosts = hosts_of("web1", "web2")
     hosts.emulator.schedule("Reboot", "web2", notice=900)
