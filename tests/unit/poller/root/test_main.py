@@ -36,6 +36,17 @@ def test_a_dispatcher_that_lacks_something_now_ends_with_one_line():
     assert str(main.main([option, "dispatch"])).startswith("requests wait: [Errno 2] No such file or directory")
 
 
+@pytest.mark.parametrize("command", ["run", "ended"])
+def test_a_run_whose_result_cannot_be_stored_ends_with_one_line(root_side, command):
+    root_side.accept()
+    pathlib.Path(root_side.directories.results).rmdir()
+    pathlib.Path(root_side.directories.results).touch()
+    options = [f"--{name.replace('_', '-')}-directory={path}" for name, path in root_side.directories._asdict().items()]
+    said = main.main([*options, command, root_side.run_id])
+    assert said.startswith(f"{root_side.run_id}: its result cannot be stored: [Errno 17] File exists: ")
+    assert root_side.jobs() == [root_side.run_id]
+
+
 def test_a_hook_is_killed_as_many_seconds_after_its_deadline_as_the_page_about_hooks_says():
     page = pathlib.Path(__file__).parents[4] / "docs" / "hooks.md"
     assert "gets SIGTERM, and SIGKILL three seconds later" in page.read_text()

@@ -45,12 +45,15 @@ def _dispatch(directories: Directories, *, spawn: bool) -> Union[int, str]:
     return 0
 
 
-def _run(directories: Directories, command: str, request_id: str) -> int:
+def _run(directories: Directories, command: str, request_id: str) -> Union[int, str]:
     from . import jobs, runner
 
     if parse_run_id(request_id) is None:
         jobs.say(f"{request_id!r} is not an id of a run")
         return 2
-    if command == "run":
-        return runner.run(request_id, directories)
-    return runner.ended(request_id, directories, os.environ)
+    try:
+        if command == "run":
+            return runner.run(request_id, directories)
+        return runner.ended(request_id, directories, os.environ)
+    except OSError as error:  # such as no room in /run
+        return f"{request_id}: its result cannot be stored: {error}. The poller takes it for a timeout"
