@@ -44,6 +44,7 @@ def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_w
     path = unit.path("hooks/recover.d/10-hook")
     for text, mode, problem in (
         ("#!/bin/sh\n", 0o644, "refused: it is not executable. Run chmod +x"),
+        ("#!/etc/passwd\n", 0o755, 'the interpreter in its first line cannot be executed: "#!/etc/passwd"'),
         ("#!/bin/sh\r\n", 0o755, r'the interpreter in its first line is missing: "#!/bin/sh\r"'),
         ("exit 0\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
     ):

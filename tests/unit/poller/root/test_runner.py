@@ -716,6 +716,7 @@ def test_ten_megabytes_of_output_pass_through(root_side):
             0o755,
             'the interpreter in its first line is missing: "#!/no/such/interpreter -x"',
         ),
+        ("#!/usr\n", 0o755, 'the interpreter in its first line cannot be executed: "#!/usr"'),
         ("echo no first line\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
     ],
 )

@@ -352,7 +352,7 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
             variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
-            wrong = _wrong_beginning(path) if error.errno in (errno.ENOENT, errno.ENOEXEC) else ""
+            wrong = _wrong_beginning(path) if error.errno in (errno.ENOENT, errno.ENOEXEC, errno.EACCES) else ""
             problem = f"it cannot be started: {wrong or error.strerror}"
             if error.errno in jobs.NO_ROOM:
                 return TRY_AGAIN, problem
@@ -391,10 +391,12 @@ def _wrong_beginning(path: bytes) -> str:
     named = re.match(rb"#![ \t]*([^ \t\n\0]+)", first)
     if named is None:
         return "" if first.startswith(b"\x7fELF") else "it is not a program, expected a first line such as #!/bin/sh"
-    if os.path.exists(named.group(1)):
+    interpreter = named.group(1)
+    if os.path.isfile(interpreter) and os.access(interpreter, os.X_OK):
         return ""
+    wrong = "cannot be executed" if os.path.exists(interpreter) else "is missing"
     line = json.dumps(first.decode("utf-8", "replace").rstrip("\n"))  # shows a carriage return, which is a part of it
-    return f"the interpreter in its first line is missing: {line}"
+    return f"the interpreter in its first line {wrong}: {line}"
 
 
 # The input of a hook
