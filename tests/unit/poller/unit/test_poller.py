@@ -204,17 +204,19 @@ def test_a_reload_brings_new_rules_into_force(unit, imds):
 
 
 def test_a_unit_that_looks_for_the_events_of_another_name_does_not_look_well(unit, imds):
+    def status():
+        return json.loads(unit.command("status", "--json")[1])
+
+    imds.announce()
     unit.configure(vm_name="vm2")
     unit.start()
-    imds.announce()
-    until(lambda: "1 event" not in unit.command("status")[1] and unit.command("status")[0] == 1, "the warning")
-    assert (
-        'vm_name: "vm2" is not the name that the metadata service gives this VM, which is "vm1"'
-        in unit.command("status")[1]
-    )
+    until(lambda: 'gives this VM, which is "vm1"' in status()["summary"], "the warning")
+    assert (status()["exit_code"], status()["events"], status()["maintenance_pending"]) == (1, [], True)
+    assert unit.log().count('vm_name: "vm2" is not the name') == 1
     unit.configure(vm_name="VM1")
     unit.process.send_signal(signal.SIGHUP)
-    until(lambda: "OK: 1 event of VM1" in unit.command("status")[1], "a good status")
+    until(lambda: len(status()["events"]) == 1, "the event")
+    assert (status()["exit_code"], status()["misnamed"]) == (0, "")
 
 
 def test_an_unreadable_state_is_kept_and_reported(unit, imds):
