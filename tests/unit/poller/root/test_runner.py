@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
@@ -338,6 +339,22 @@ def test_the_end_of_a_unit_wakes_the_poller(root_side):
         runner.ended(root_side.run_id, root_side.directories, {})
         assert listener.recv(100) == b"ended"
     assert root_side.result().reason.endswith("systemd gives no reason")
+
+
+def test_a_poller_that_reads_nothing_holds_up_no_run(root_side):
+    with contextlib.ExitStack() as stack:
+        listener, sender = (
+            stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))) for _each in "12"
+        )
+        listener.bind(root_side.directories.socket)
+        sender.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sender.sendto(b"full", root_side.directories.socket)
+        waking = threading.Thread(target=jobs.wake, args=[root_side.directories], daemon=True)
+        waking.start()
+        waking.join(60)
+        assert not waking.is_alive()
 
 
 def test_the_end_of_a_unit_leaves_a_result_alone(root_side, capsys):
