@@ -342,10 +342,8 @@ def test_the_end_of_a_unit_wakes_the_poller(root_side):
 
 
 def test_a_poller_that_reads_nothing_holds_up_no_run(root_side):
-    with contextlib.ExitStack() as stack:
-        listener, sender = (
-            stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))) for _each in "12"
-        )
+    unix = socket.AF_UNIX, socket.SOCK_DGRAM
+    with socket.socket(*unix) as listener, socket.socket(*unix) as sender:
         listener.bind(root_side.directories.socket)
         sender.setblocking(False)
         with contextlib.suppress(BlockingIOError):

@@ -56,4 +56,4 @@ def _run(directories: Directories, command: str, request_id: str) -> Union[int, 
             return runner.run(request_id, directories)
         return runner.ended(request_id, directories, os.environ)
     except OSError as error:  # such as no room in /run
-        return f"{request_id}: its result cannot be stored: {error}. The poller takes it for a timeout"
+        return f"{request_id}: its result cannot be stored: {error}. Without one, the poller takes it for a timeout"

@@ -243,10 +243,13 @@ class Poller:
         # A document that was asked for before another was read may be older than that one.
         if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
             return None
-        problem = engine.overflow(self._state, *polled[:2]) if isinstance(polled, Polled) else str(polled)
-        if isinstance(polled, Polled) and not problem:
-            self._poll_succeeded(polled)
-            return polled
+        if isinstance(polled, Polled):
+            problem = engine.overflow(self._state, polled.document, polled.vm_name)
+            if not problem:
+                self._poll_succeeded(polled)
+                return polled
+        else:
+            problem = str(polled)
         if kind == "poll":
             self._poll_failed(problem)
         return None

@@ -84,7 +84,7 @@ class Service:
     def __init__(self, source: Source, *, timeout: float = SHORT_TIMEOUT) -> None:
         self._source = source
         self._vm_name = source.settings.vm_name
-        self._misnamed: Optional[str] = None
+        self._misnamed = None if self._vm_name else ""  # None: not asked yet
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -115,7 +115,7 @@ class Service:
         try:
             document = client.poll()
             if self._vm_name is None:
-                self._vm_name, self._misnamed = client.poll_name(), ""
+                self._vm_name = client.poll_name()
             if self._misnamed is None:  # asked once: without an answer, the next poll is not late again
                 self._misnamed = client.other_name(self._vm_name, SHORT_TIMEOUT)
         except ImdsError:
