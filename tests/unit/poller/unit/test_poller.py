@@ -986,6 +986,20 @@ def test_a_document_that_was_asked_for_before_another_was_read_is_not_taken(quie
     assert quiet._take_poll(service.PollEnded(None, 501.0, document())) == document()
 
 
+def test_a_poll_that_ends_with_an_error_without_a_text_has_failed(quiet):
+    class Broken:
+        def poll(self):
+            raise MemoryError
+
+    class Current(Idle):
+        def end(self, _ended):
+            return "poll"
+
+    quiet._polling = Current()
+    assert quiet._take_poll(service._poll(Broken(), Clock())) is None
+    assert (quiet._polls.failures, quiet._polls.error) == (1, "MemoryError()")
+
+
 def test_a_runtime_directory_whose_path_is_too_long_for_a_socket_is_named(unit):
     unit.configure()
     runtime = unit.path("r" * 107)

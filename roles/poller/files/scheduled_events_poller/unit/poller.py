@@ -239,17 +239,15 @@ class Poller:
             self._display.metrics.approval_ended(accepted=result.accepted)
 
     def _take_poll(self, ended: PollEnded) -> Optional[Polled]:
-        kind, polled = self._polling.end(ended), ended.polled
+        kind, polled, problem = self._polling.end(ended), ended.polled, ended.problem
         # A document that was asked for before another was read may be older than that one.
         if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
             return None
-        if isinstance(polled, Polled):
+        if polled:
             problem = engine.overflow(self._state, polled.document, polled.vm_name)
-            if not problem:
-                self._poll_succeeded(polled)
-                return polled
-        else:
-            problem = str(polled)
+        if polled and not problem:
+            self._poll_succeeded(polled)
+            return polled
         if kind == "poll":
             self._poll_failed(problem)
         return None
@@ -258,11 +256,10 @@ class Poller:
         now = self._clock.wall()
         if self._polls.failures:
             self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
-        misnamed = polled.misnamed or self._polls.misnamed
-        if misnamed:
-            self._display.journal.complain("name", misnamed)
-        read = status.polls_of(polled.document, polled.vm_name, now=now)._replace(misnamed=misnamed)
-        if self._polls.last_success is None or read._replace(last_success=self._polls.last_success) != self._polls:
+        read = status.polls_of(polled, self._polls, now=now)
+        if read.misnamed:
+            self._display.journal.complain("name", read.misnamed)
+        if read.differs(self._polls):
             self._display.hurry()
         self._polls = read
         self._document_at = self._clock.monotonic()

@@ -188,11 +188,12 @@ class Polling:
 
 
 class PollEnded(NamedTuple):
-    """The end of a poll that began at ``began``, in monotonic seconds: a :class:`Polled`, or the error."""
+    """The end of a poll that began at ``began``, in monotonic seconds. ``problem``: why nothing was read."""
 
     service: Service
     began: float
-    polled: Any
+    polled: Optional[Polled]
+    problem: str = ""
 
 
 def _poll(service: Service, clock: Clock) -> PollEnded:
@@ -200,7 +201,7 @@ def _poll(service: Service, clock: Clock) -> PollEnded:
     try:
         return PollEnded(service, began, service.poll())
     except Exception as error:  # of the library's kinds; any other error is reported, and polling continues
-        return PollEnded(service, began, error)
+        return PollEnded(service, began, None, str(error) or repr(error))
 
 
 def _decisions(actions: Sequence[terms.Approve]) -> FrozenSet[Tuple[str, Optional[str], str]]:

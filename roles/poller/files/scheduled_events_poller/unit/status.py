@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
 from _scheduled_events import policies, terms
-from _scheduled_events.document import ADVISORY, Document, format_epoch, format_time
+from _scheduled_events.document import ADVISORY, format_epoch, format_time
 from _scheduled_events.files import STALE
 from _scheduled_events.state import State
 from _scheduled_events.text import counted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # which need requests, and a hook reads the status
     from _scheduled_events.discovery import FoundEndpoint
 
     from .config import Settings
+    from .service import Polled
 
 VERSION = 2
 
@@ -45,15 +46,21 @@ class Polls(NamedTuple):
     drill_problem: str = ""
     misnamed: str = ""
 
+    def differs(self, before: "Polls") -> bool:
+        """Whether more than the time has changed."""
+        return before.last_success is None or self._replace(last_success=before.last_success) != before
 
-def polls_of(document: Document, vm_name: str, *, now: float) -> Polls:
-    """The result of a poll that succeeded. An advisory event announces no maintenance."""
+
+def polls_of(polled: "Polled", before: Polls, *, now: float) -> Polls:
+    """The result of a poll that succeeded, after that of ``before``. An advisory event announces no maintenance."""
+    document, vm_name = polled.document, polled.vm_name
     return Polls(
         vm_name=vm_name,
         last_success=now,
         named=sum(event.affects(vm_name) and event.event_status != ADVISORY for event in document.events),
         drill=bool(document.drill),
         drill_problem=document.drill_problem,
+        misnamed=polled.misnamed or before.misnamed,
     )
 
 
