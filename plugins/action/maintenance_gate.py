@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
                 # With run_once, Ansible registers each result for all hosts. Where a strategy runs the gate for each
                 # host, the last result would count for all of them.
                 decision = store.decision(play_id(self._task), variables["inventory_hostname"])
-                return {**result, "changed": False, "decision": decision}
+                return {**result, "changed": False, "decision": decision, "simulated": bool(self._task.check_mode)}
             if arguments["step"] == SURVEY:
                 return {**result, **run_for(self, "maintenance_gate", self._task.args, variables)}
             return {**result, **mark(self, variables, arguments, store)}

@@ -37,7 +37,7 @@ AZ_COMMANDS = {"Reboot": "restart", "Redeploy": "redeploy", "Preempt": "simulate
 
 
 class ActionModule(ActionBase):
-    """Show what a drill of the host would run, or carry it out. It runs on the control node."""
+    """Drill the host, or show in check mode what a drill would run. It runs on the control node."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
         if wrong_name:
             raise AnsibleActionFail(wrong_name)
         failed = [name for name, each in self._results().items() if each.get("outcome") in OUT]
-        if failed and self._options["step"] != "preview":
+        if failed and not self._task.check_mode:
             return {**result, **self._without_drill(SKIPPED, f"the drill of {failed[0]} did not pass")}
         _check_urls(self._options["probe_urls"])
         host = AskedHost(
@@ -89,7 +89,7 @@ class ActionModule(ActionBase):
         refusals = [*preview["refusals"], *_refusals(preview, event_type)]
         if refusals:
             raise (MayBeOut if preview["pending"] else DrillRefused)("; ".join(refusals))
-        if self._options["step"] == "preview":
+        if self._task.check_mode:
             verdict = Verdict(PREVIEWED, (), dict.fromkeys(FIGURES), 0)
             return {"changed": False, **_shown(verdict, event_type), "preview": shown}
         settings = self._settings(preview, event_type)

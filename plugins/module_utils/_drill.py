@@ -32,7 +32,7 @@ MOST_FACTS = 500
 
 FIGURES = ("hear", "prepare", "acknowledge", "margin", "back", "lost", "slow", "redirected")
 OPTIONS: Dict[str, Dict[str, Any]] = {
-    "step": {"type": "str", "choices": ["preview", "drill", "verdict", "host"], "required": True},
+    "step": {"type": "str", "choices": ["drill", "verdict", "host"], "required": True},
     "watch": {"type": "bool", "default": False},
     "event_type": {"type": "str", "default": "Reboot"},
     "notice": {"type": "float"},

@@ -220,6 +220,11 @@ decision:
   returned: with O(step=decision)
   type: dict
   sample: {open: true, batch: [web1], done: [], left_out: [], respond: [], waits_for: [], msg: 'web1: goes ahead'}
+simulated:
+  description: Whether the gate decided in check mode.
+  returned: with O(step=decision)
+  type: bool
+  sample: false
 windows:
   description: Whether the host is a Windows host.
   returned: with O(step=hold), O(step=done) and O(step=failed)

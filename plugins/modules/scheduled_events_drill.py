@@ -16,10 +16,10 @@ description:
 options:
   step:
     description:
-      - V(preview) shows what a drill would run, V(drill) carries it out. V(verdict) puts the results of all hosts of
-        the play together. V(host) is for the module itself.
+      - V(drill) drills the host, or shows in check mode what a drill would run. V(verdict) puts the results of all
+        hosts of the play together. V(host) is for the module itself.
     type: str
-    choices: [preview, drill, verdict, host]
+    choices: [drill, verdict, host]
     required: true
   watch:
     description: Whether to announce nothing, and to wait for the next event of Azure with this type.
@@ -112,7 +112,7 @@ attributes:
     support: partial
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     details:
-      - The role uses O(step=preview) in check mode.
+      - In check mode, V(changed) is V(false), and the return values show what a drill would run.
   idempotent:
     support: none
     description: The module changes nothing if it is run a second time with the same options.
@@ -125,7 +125,8 @@ seealso:
 EXAMPLES = r"""
 - name: Show what a drill runs
   maintops.scheduled_events.scheduled_events_drill:
-    step: preview
+    step: drill
+  check_mode: true
 
 - name: Drill the host
   maintops.scheduled_events.scheduled_events_drill:
@@ -139,8 +140,8 @@ outcome:
   description:
     - V(passed), V(failed), or V(aborted) if an event of Azure or a lost control node ended the drill. V(refused) and
       V(skipped) mean that there was no drill, V(unavailable) that the host may be out of service, so there was none,
-      V(previewed) that there was only a preview.
-  returned: O(step=preview) and O(step=drill)
+      V(previewed) that check mode only showed it.
+  returned: O(step=drill)
   type: str
   sample: passed
 passed:
@@ -155,33 +156,33 @@ msg:
   sample: 'web1: failed: the preparation failed: leave: exit status 7'
 problems:
   description: Why the drill did not pass.
-  returned: O(step=preview) and O(step=drill)
+  returned: O(step=drill)
   type: list
   elements: str
   sample: []
 verdict:
   description: The outcome, the problems and the figures in one line.
-  returned: O(step=preview) and O(step=drill)
+  returned: O(step=drill)
   type: str
   sample: 'passed (hear 0.8, prepare 12.4, acknowledge 0.1, margin 887.2, back 3.1, lost 0, slow 2; requests 410)'
 figures:
   description: Values of the keys of O(limits). A value is null if it was not measured.
-  returned: O(step=preview) and O(step=drill)
+  returned: O(step=drill)
   type: dict
   sample: {hear: 0.8, prepare: 12.4, acknowledge: 0.1, margin: 887.2, back: 3.1, lost: 0, slow: 2, redirected: 0}
 requests:
   description: Number of requests to the service.
-  returned: O(step=preview) and O(step=drill)
+  returned: O(step=drill)
   type: int
   sample: 410
 event_type:
   description: Type of the event.
-  returned: O(step=preview) and O(step=drill)
+  returned: O(step=drill)
   type: str
   sample: Reboot
 preview:
   description: What the drill runs on the host, its hooks by phase, and the decision of its rules.
-  returned: O(step=preview) and O(step=drill), unless the drill was refused
+  returned: O(step=drill), unless the drill was refused
   type: dict
   sample: {vm_name: web1, action: prepare, hooks: {prepare: [drain], recover: [return]}}
 hosts:

@@ -84,7 +84,7 @@ def vm(fleet, tmp_path, installed_collection):
 def drill(ansible, vm):
     """Run the module, and then the verdict of the play."""
 
-    def run(others=None, **options):
+    def run(others=None, *, check_mode=False, **options):
         places = {name: str(vm.directory / name) for name in ("configuration", "runtime", "history", "drill")}
         arguments = {"step": "drill", "places": places, "state_directory": str(vm.directory / "roles"), **options}
         # A task that is skipped would replace the result of another host.
@@ -95,7 +95,7 @@ def drill(ansible, vm):
             {"name": "Verdict", MODULE: {"step": "verdict"}, "run_once": True},
         ]
         return ansible.run_playbook(
-            [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+            [{"hosts": "all", "gather_facts": False, "check_mode": check_mode, "tasks": tasks}],
             inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_become": False}, **(others or {})}}},
         )
 
@@ -115,6 +115,14 @@ def test_a_drill_passes_and_nothing_of_it_is_sent_to_azure(drill, vm):
     assert (event_id.startswith("drill-"), vm.ran("prepare")) == (True, [event_id])
     assert not (vm.directory / "drill" / "event.json").exists()
     assert run.one(task="Verdict")["hosts"]["web1"]["outcome"] == "passed"
+
+
+def test_the_keyword_check_mode_of_a_task_shows_what_a_drill_would_run_and_announces_nothing(drill, vm):
+    vm.start()
+    run = drill(check_mode=True)
+    assert (run.one(task="Drill")["outcome"], run.one(task="Verdict")["passed"]) == ("previewed", True)
+    assert "a drill announces Reboot of the VM web1" in run.output
+    assert vm.ran("prepare") == []
 
 
 def test_a_host_that_never_acknowledges_passes_once_it_is_prepared(drill, vm):

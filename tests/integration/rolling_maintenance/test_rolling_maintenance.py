@@ -174,6 +174,16 @@ def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
     assert list((hosts.directory / "web1").iterdir()) == []
 
 
+def test_the_keyword_check_mode_of_a_play_shows_the_plan_and_changes_nothing(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    hosts.emulator.schedule("Reboot", "web2", notice=900)
+    run = hosts.run(play={"check_mode": True}, rolling_maintenance_max_unavailable=2)
+    assert says(run, "web1: planned")
+    assert says(run, "web2: would wait for web2 (Reboot Scheduled")
+    assert hosts.maintained() == []
+    assert list((hosts.directory / "web1").iterdir()) == []
+
+
 def test_a_reboot_comes_when_it_is_asked_for_or_needed(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     needed = {"web2": {"rolling_maintenance_reboot": "if_needed", "rolling_maintenance_reboot_needed": True}}
