@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import rules as decisions
 from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, ScheduledEvent, describe
-from .policies import counts_no_longer, epoch, is_running, never_asked, prepared_nothing
+from .policies import counts_no_longer, epoch, hooks_end_by, is_running, never_asked, prepared_nothing
 from .runs import BESIDE, FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, EventState, Failure, Run, State
 from .terms import Action, Config, Report, ReportKind, RunHooks
@@ -228,14 +228,13 @@ class HookRuns:
         }
 
     def _not_later_than(self, event: ScheduledEvent) -> Optional[float]:
-        """NotBefore less the margin, or NotBefore itself if the notice is shorter than the margin."""
+        """When prepare hooks have to end; ``None`` if NotBefore sets no deadline."""
         not_before = epoch(event)
         # A NotBefore that has passed sets no deadline: late hooks are better than none, since prepare runs at least
         # once, and the event may wait for other tenants far beyond NotBefore.
         if not_before is None or not_before <= self._now.wall:
             return None
-        moment = not_before - self._config.margin
-        return moment if moment > self._now.wall else not_before
+        return hooks_end_by(not_before, now=self._now.wall, margin=self._config.margin)
 
     def _issue(self, key: str, phase: str, run: Run) -> None:
         self._set_run(key, phase, run)

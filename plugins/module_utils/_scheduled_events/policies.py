@@ -18,6 +18,13 @@ from .time_windows import next_opening
 # In place of the names of what prepares: the event was absent meanwhile.
 ABSENT = "for an absent event"
 
+# Seconds from the moment that a rule chooses to the first hook: a poll, the dispatcher, and a unit for the run.
+BEGINS_WITHIN = 5.0
+
+# Seconds for a preparation whose event this VM will not acknowledge, however short the ones before were: out of service
+# a minute early costs little, and the notice of a Spot VM is not worth waiting for.
+LEAST_PATIENCE = 60.0
+
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
     """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
@@ -67,12 +74,19 @@ def depends_on_not_before(event: ScheduledEvent, config: Config) -> bool:
 def lead_time(event: ScheduledEvent, config: Config) -> float:
     """Seconds before NotBefore at which the preparation begins at the latest; infinite: when it is announced."""
     rule = decisions.rule_for(event, config.rules)
+    around = BEGINS_WITHIN + config.margin
     if rule.lead_time is not None:
-        return max(rule.lead_time, config.usual + config.margin)
+        return max(rule.lead_time, config.usual + around)
     if not rule.windows and (may_approve(event, config) or left_to_controller(event, config)):
         return math.inf
     # An early preparation is of no use: the event begins at NotBefore.
-    return (config.hook_timeout if config.patience is None else config.patience) + config.margin
+    least = min(LEAST_PATIENCE, config.hook_timeout)
+    return (config.hook_timeout if config.patience is None else max(config.patience, least)) + around
+
+
+def hooks_end_by(not_before: float, *, now: float, margin: float) -> float:
+    """When prepare hooks have to end: the margin before NotBefore. A short notice leaves them as much as the margin."""
+    return max(not_before - margin, min(not_before, now + margin))
 
 
 def waits_until(entry: EventState, config: Config, wall: float) -> Tuple[Optional[float], str]:

@@ -40,8 +40,8 @@ class Config(NamedTuple):
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
     :param defer: a preparation begins only this long before NotBefore, since something else has the VM until then.
-    :param usual: seconds that the preparation of this VM may take by its history, which is the least lead time of a
-        rule, less the margin; 0: not known.
+    :param usual: seconds that the preparation of this VM may take by its history; no lead time of a rule is too short
+        for it; 0: not known.
     :param patience: seconds for a preparation of an event that this VM will not acknowledge; ``None``: hook_timeout.
     :param controller_grace: with the policy ``controller``, this long before NotBefore a VM whose own preparation
         succeeded acknowledges after all; 0 is never.

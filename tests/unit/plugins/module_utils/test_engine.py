@@ -232,6 +232,8 @@ def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over():
         (IN_1200, NOW + 1190, NOW + 600),
         (IN_5, NOW + 5, NOW + 5),  # a notice shorter than the margin
         ("Sun, 13 Sep 2020 12:26:50 GMT", NOW + 10, NOW + 10),  # as long as the margin
+        ("Sun, 13 Sep 2020 12:26:51 GMT", NOW + 10, NOW + 10),  # longer, and hooks have no less of it
+        ("Sun, 13 Sep 2020 12:27:01 GMT", NOW + 11, NOW + 11),
         ("soon", None, NOW + 600),
         ("", None, NOW + 600),
         (None, None, NOW + 600),
@@ -1892,7 +1894,7 @@ def test_a_drill_waits_for_no_moment():
     assert len(Engine(rules=late(10)).step(announced)) == 1
 
 
-@pytest.mark.parametrize(("usual", "expected"), [(0.0, 285), (40.0, 250)])
+@pytest.mark.parametrize(("usual", "expected"), [(0.0, 285), (40.0, 245)])
 def test_no_lead_time_is_less_than_a_preparation_needs_with_the_margin(usual, expected):
     vm = Engine(rules=late(15), usual=usual)
     vm.step(document(event(NotBefore=IN_300)))
@@ -1900,13 +1902,35 @@ def test_no_lead_time_is_less_than_a_preparation_needs_with_the_margin(usual, ex
     assert condition.condition(vm.state, ID.lower(), vm.config).kind.trouble == (usual > 0)
 
 
+@pytest.mark.parametrize("config", [{"rules": late(15)}, {"acknowledge": "never", "patience": 80.0}])
+def test_hooks_that_begin_seconds_after_their_moment_have_the_time_of_the_longest_preparation(config):
+    vm = Engine(usual=40.0, **config)
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.pass_time(at(vm) + 4.9)
+    vm.step(document(event(NotBefore=IN_1200)))
+    (asked,) = vm.hooks()
+    assert asked.deadline - vm.wall >= 40.0
+
+
+def test_an_acknowledged_event_waits_for_no_window_that_opens_after_it():
+    vm = Engine(rules=late(60, windows=[{"from": "12:20", "to": "12:30"}]))
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.pass_time(600)
+    vm.step(document(event(NotBefore=IN_1200)))
+    assert (vm.entry().approval.accepted, vm.entry().waits_until) == (True, None)
+
+
 @pytest.mark.parametrize(
     ("config", "resources", "expected"),
     [
-        ({"rules": late(action="hold")}, ["vm1"], 1200 - 610),
-        ({"acknowledge": "never"}, ["vm1"], 1200 - 610),
-        ({"acknowledge": "alone"}, ["vm1", "vm2"], 1200 - 610),
-        ({"acknowledge": "never", "patience": 50.0}, ["vm1"], 1200 - 60),
+        ({"rules": late(action="hold")}, ["vm1"], 1200 - 615),
+        ({"acknowledge": "never"}, ["vm1"], 1200 - 615),
+        ({"acknowledge": "alone"}, ["vm1", "vm2"], 1200 - 615),
+        ({"acknowledge": "never", "patience": 90.0}, ["vm1"], 1200 - 105),
+        ({"acknowledge": "never", "patience": 0.8}, ["vm1"], 1200 - 75),
+        ({"acknowledge": "never", "patience": 0.8, "hook_timeout": 20.0}, ["vm1"], 1200 - 35),
         ({"acknowledge": "never", "rules": late(100)}, ["vm1"], 1200 - 100),
         ({"acknowledge": "any"}, ["vm1", "vm2"], None),
         ({"acknowledge": "controller"}, ["vm1", "vm2"], None),

@@ -79,6 +79,13 @@ CONFIGURED, MISSING, UNCONFIGURED = "configured", "missing", "unconfigured"
 steps_taken = []
 
 
+def _last_moment(not_before, now):
+    """When hooks that begin now have to end; a short notice leaves them as much as the margin."""
+    if not_before <= now:
+        return None
+    return not_before - MARGIN if not_before - now > 2 * MARGIN else min(not_before, now + MARGIN)
+
+
 def _find(document, key):
     return next((event for event in document.events if event.key == key), None) if document else None
 
@@ -1011,8 +1018,7 @@ class World(RuleBasedStateMachine):
 
     def _check_not_later_than(self, action):
         not_before = self._moment(action) if action.phase == "prepare" else 0.0
-        expected = next((moment for moment in (not_before - MARGIN, not_before) if moment > self.wall), None)
-        assert action.not_later_than == expected, "the deadline is not NotBefore less the margin"
+        assert action.not_later_than == _last_moment(not_before, self.wall), "the deadline does not fit NotBefore"
 
     def _check_6_a_moved_not_before_reached_the_hooks(self):
         if self.polls_in_a_row < 2 or self.spool_full:
@@ -1021,8 +1027,8 @@ class World(RuleBasedStateMachine):
             event = _find(self.last_document, job.key)
             if event and event.affects(VM) and job.alive and self._prepares(job):
                 moment = event.not_before.timestamp() if event.not_before else 0.0
-                allowed = [moment - MARGIN, moment] if moment > job.asked_last_at else [None]
-                assert job.last.not_later_than in allowed, "the hooks do not know that NotBefore has moved"
+                known = _last_moment(moment, job.asked_last_at)
+                assert job.last.not_later_than == known, "the hooks do not know that NotBefore has moved"
 
     def _prepares(self, job):
         entry = self.state.events.get(job.key)
@@ -1089,7 +1095,7 @@ class World(RuleBasedStateMachine):
         lead_time = self.late[0]
         if not event.not_before or (not any(self.late) and acknowledged and self._action(event) == "prepare"):
             return 0.0
-        least = max(lead_time, self.usual + MARGIN) if lead_time else TIMEOUT + MARGIN
+        least = max(lead_time, self.usual + 5 + MARGIN) if lead_time else TIMEOUT + 5 + MARGIN
         return event.not_before.timestamp() - least
 
     def _is_too_early(self, event):

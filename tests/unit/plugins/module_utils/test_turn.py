@@ -275,7 +275,7 @@ def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):
 def test_a_held_event_is_prepared_for_when_a_phase_may_take_the_time_that_is_left(host):
     host.service.events = [event()]
     options = {"rules": [{"action": "hold"}], "phase_timeout": 600.0}
-    assert [each["waits_until"] for each in host.turn(options=options)["waiting"]] == [NOW + 1200 - 610]
+    assert [each["waits_until"] for each in host.turn(options=options)["waiting"]] == [NOW + 1200 - 615]
 
 
 @pytest.mark.parametrize(

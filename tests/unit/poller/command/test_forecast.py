@@ -5,7 +5,7 @@
 """What a preparation takes, by the history, and whether it fits into the notice."""
 
 import pytest
-from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE
+from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.history import Fact, needed, preparations
 from scheduled_events_poller.command.forecast import forecast
 
@@ -51,5 +51,6 @@ def test_a_preparation_fits_into_the_notice_less_the_margin():
     assert (found["Redeploy"], found["Preempt"]) == ((590.0, True), (20.0, False))
 
 
-def test_a_margin_that_is_longer_than_the_notice_does_not_count():
-    assert forecast(20.0, margin=60.0, event_types=["Preempt"]) == [("Preempt", 20.0, LEAST_NOTICE["Preempt"])]
+@pytest.mark.parametrize(("margin", "given"), [(60.0, 30.0), (29.0, 29.0), (16.0, 16.0), (14.0, 16.0)])
+def test_a_short_notice_leaves_hooks_as_much_as_the_margin(margin, given):
+    assert forecast(20.0, margin=margin, event_types=["Preempt"]) == [("Preempt", 20.0, given)]

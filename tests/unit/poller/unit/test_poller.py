@@ -127,7 +127,7 @@ def test_the_longest_preparations_of_the_history_raise_a_lead_time_with_a_warnin
     unit.configure(rules=[{"action": "prepare", "lead_time": 60}])
     unit.start()
     imds.announce(NotBefore=IN_2037)
-    until(lambda: "(10010 s before NotBefore, and not 60 s as its rule says, since" in unit.log(), "the warning")
+    until(lambda: "(10015 s before NotBefore, and not 60 s as its rule says, since" in unit.log(), "the warning")
     until(lambda: unit.command("status")[0] == 1, "the status WARNING")
 
 

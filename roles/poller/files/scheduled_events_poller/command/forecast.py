@@ -12,7 +12,7 @@ from typing import List, NamedTuple, Sequence
 from _scheduled_events import history_file, terms
 from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE, format_epoch
 from _scheduled_events.history import Fact, needed, preparations
-from _scheduled_events.policies import lead_time
+from _scheduled_events.policies import hooks_end_by, lead_time
 from _scheduled_events.rules import rule_for
 from _scheduled_events.text import counted
 from _scheduled_events.time_windows import next_opening
@@ -36,13 +36,12 @@ class Forecast(NamedTuple):
 
 
 def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVENT_TYPES) -> List[Forecast]:
-    """Compare with the least notice of each type, less the margin before NotBefore.
+    """Compare with what hooks have of the least notice of each type.
 
     :param seconds: what is needed.
     """
-    # A margin that is longer than the notice does not count, as for hooks.
-    notices = [(event_type, LEAST_NOTICE[event_type]) for event_type in event_types]
-    return [Forecast(name, seconds, notice - margin if notice > margin else notice) for name, notice in notices]
+    given = {name: hooks_end_by(LEAST_NOTICE[name], now=0.0, margin=margin) for name in event_types}
+    return [Forecast(name, seconds, given[name]) for name in event_types]
 
 
 def show_forecast(chosen: argparse.Namespace) -> int:
