@@ -201,12 +201,12 @@ class ImdsClient:
         """
         return self.retry(self.poll_name)
 
-    def other_name(self, given: str, seconds: float) -> str:
-        """A warning if the service gives this VM another name; empty if not, or if it does not answer in time."""
+    def other_name(self, given: str, seconds: float) -> Optional[str]:
+        """A warning if the service gives this VM another name; empty if not, ``None`` without an answer in time."""
         try:
             named = self.poll_name(request_timeout=seconds)
         except ImdsError:
-            return ""
+            return None
         if named.lower() == given.lower():
             return ""
         return (
@@ -287,6 +287,8 @@ class ImdsClient:
             try:
                 return self._request(method, EVENTS_PATH, query, body=body, request_timeout=request_timeout)
             except UnknownVersion as error:
+                if method == "POST" and not error.named:
+                    raise  # a document was read with this version, so the event is gone
                 older = self._versions[1:]
                 # It names only its newest ones, and can know others.
                 self._versions = [version for version in older if version in error.named] or older

@@ -424,6 +424,15 @@ def test_auto_acknowledges_with_a_version_that_the_host_knows(service, clock):
     ]
 
 
+def test_auto_takes_an_acknowledgement_that_is_not_found_for_that_of_an_event_that_is_over(service, clock):
+    service.answers(document_text(event()), (404, ""), document_text())
+    asking = automatic(service, clock)
+    asking.poll()
+    with pytest.raises(Refused, match="404"):
+        asking.approve(["A1"])
+    assert (len(service.asked), asking.api_version) == (2, "2024-07-09")
+
+
 def test_auto_reads_names_as_the_version_spells_them(service, clock):
     service.answers(refusal("2017-03-01"), document_text(event(Resources=["_vm1"])))
     [read] = automatic(service, clock).poll().events

@@ -40,6 +40,7 @@ class Imds:
     def __init__(self):
         self.events, self.posts, self.connections, self.polls = [], [], set(), 0
         self.status, self.post_status, self.hanging = 200, 200, threading.Event()
+        self.name_status, self.names_asked = 200, 0
         self.hang_next, self.hang_on_new_connection, self.release = False, False, threading.Event()
         imds = self
 
@@ -49,7 +50,8 @@ class Imds:
 
             def do_GET(self):
                 if self.path.startswith("/metadata/instance/"):
-                    self.answer(200, b"vm1")
+                    imds.names_asked += 1
+                    self.answer(imds.name_status, b"vm1")
                     return
                 imds.polls += 1
                 new_one = imds.hang_on_new_connection and self.client_address not in imds.connections

@@ -21,7 +21,7 @@ from scheduled_events_poller.spool import Directories
 from scheduled_events_poller.unit import endpoint_resolver, poller
 from scheduled_events_poller.unit.config import Settings
 from scheduled_events_poller.unit.endpoint_resolver import SEARCH_AGAIN_AFTER, EndpointResolver
-from scheduled_events_poller.unit.service import Service, Source
+from scheduled_events_poller.unit.service import NAME_GAP, Service, Source
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
 
@@ -77,7 +77,7 @@ def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
 
 def test_what_was_found_is_remembered_while_it_answers(clock, imds):
     search = Search(FoundEndpoint(imds.url, "default address"))
-    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"), clock)
     for _poll in range(4):
         service.poll()
         clock.now += SEARCH_AGAIN_AFTER - 1
@@ -86,7 +86,7 @@ def test_what_was_found_is_remembered_while_it_answers(clock, imds):
 
 def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_is_now(clock, imds, other):
     search = Search(FoundEndpoint(imds.url, "default address"), FoundEndpoint(other.url, "lease"))
-    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"), clock)
     service.poll()
     imds.status = 503
     clock.now += SEARCH_AGAIN_AFTER - 1
@@ -104,7 +104,7 @@ def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_
 def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other):
     imds.status = 503
     search = Search(FoundEndpoint(imds.url, "lease"), FoundEndpoint(other.url, "default address"))
-    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"), clock)
     with pytest.raises(ImdsError):
         service.poll()
     service.poll()
@@ -113,7 +113,7 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
 
 def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
     search = Search(Unreachable("nowhere"), FoundEndpoint(imds.url, "default address"))
-    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"), clock)
     with pytest.raises(Unreachable):
         service.poll()
     assert service.poll().vm_name == "vm1"
@@ -123,8 +123,20 @@ def test_all_threads_use_what_one_of_them_found(clock, imds):
     search = Search(FoundEndpoint(imds.url, "default address"))
     known = EndpointResolver(AUTO, search, clock=clock)
     for _thread in range(3):
-        Service(Source(AUTO, known, "/none")).poll()
+        Service(Source(AUTO, known, "/none"), clock).poll()
     assert search.count == 1
+
+
+def test_a_name_that_the_service_does_not_confirm_is_asked_for_again_a_minute_later(clock, imds):
+    found = FoundEndpoint(imds.url, "given")
+    settings = Settings(endpoint=imds.url, vm_name="vm2")
+    service = Service(Source(settings, EndpointResolver(AUTO, Search(found), clock=clock), "/none"), clock)
+    imds.name_status = 429
+    assert [service.poll().misnamed for _poll in range(3)] == ["", "", ""]
+    imds.name_status = 200
+    clock.now += NAME_GAP
+    assert ['gives this VM, which is "vm1"' in service.poll().misnamed for _poll in range(3)] == [True] * 3
+    assert imds.names_asked == 2
 
 
 def test_a_poll_that_searches_is_not_taken_for_one_that_hangs():

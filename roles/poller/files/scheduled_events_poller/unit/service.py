@@ -25,6 +25,8 @@ SHORT_TIMEOUT = 2.5
 # five requests a second, polls included (docs/contract.md, section 5).
 ACKNOWLEDGE_GAP = 0.5
 
+NAME_GAP = 60.0  # seconds between two questions for the name of this VM, each of which can make a poll late
+
 
 class Polled(NamedTuple):
     """A document and the name of this VM. ``misnamed``: a warning if the service gives it another name."""
@@ -81,10 +83,11 @@ class Service:
     :param timeout: seconds for one answer.
     """
 
-    def __init__(self, source: Source, *, timeout: float = SHORT_TIMEOUT) -> None:
-        self._source = source
+    def __init__(self, source: Source, clock: Clock, *, timeout: float = SHORT_TIMEOUT) -> None:
+        self._source, self._clock = source, clock
         self._vm_name = source.settings.vm_name
-        self._misnamed = None if self._vm_name else ""  # None: not asked yet
+        self._misnamed = None if self._vm_name else ""  # None: not known
+        self._name_due = 0.0
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -116,13 +119,14 @@ class Service:
             document = client.poll()
             if self._vm_name is None:
                 self._vm_name = client.poll_name()
-            if self._misnamed is None:  # asked once: without an answer, the next poll is not late again
+            if self._misnamed is None and self._clock.monotonic() >= self._name_due:
+                self._name_due = self._clock.monotonic() + NAME_GAP
                 self._misnamed = client.other_name(self._vm_name, SHORT_TIMEOUT)
         except ImdsError:
             self._source.resolver.failed()
             raise
         self._source.resolver.succeeded()
-        return Polled(document, self._vm_name, self._misnamed)
+        return Polled(document, self._vm_name, self._misnamed or "")
 
     def acknowledge(
         self, actions: Sequence[terms.Approve], config: terms.Config, still_wanted: Callable[[], bool]
@@ -156,8 +160,8 @@ class Polling:
 
     def connect(self, source: Source) -> None:
         """Use these settings from now on. What older requests bring is not current."""
-        self._service = Service(source)
-        self._patient_service = Service(source, timeout=REQUEST_TIMEOUT)
+        self._service = Service(source, self._clock)
+        self._patient_service = Service(source, self._clock, timeout=REQUEST_TIMEOUT)
         self.busy = self._asked_patiently = False
 
     def busy_for(self) -> float:
@@ -225,7 +229,7 @@ class Acknowledger:
 
     def connect(self, source: Source) -> None:
         """Use these settings from now on."""
-        self._service = Service(source)
+        self._service = Service(source, self._clock)
         self.drop()
 
     def drop(self) -> None:
