@@ -16,9 +16,9 @@ description:
   - The filter compares whole names and ignores case. It searches the names in Azure first, which the inventory plugin
     P(azure.azcollection.azure_rm#inventory) provides in C(name) and C(id). It then searches the computer names
     (C(computer_name)), and then the inventory names.
-  - If a name is not found, the filter also searches for C(pool_13) as the computer name C(pool00000D), and the other
-    way round, among hosts whose name in Azure the inventory does not contain. This finds instances whose computer names
-    begin with the name of the scale set, as in AKS.
+  - If a name is not found, the filter also searches for C(pool_13) as the computer name C(pool00000D), among hosts
+    whose name in Azure the inventory does not contain, and for C(pool00000D) as C(pool_13). This finds instances whose
+    computer names begin with the name of the scale set, as in AKS.
 positional: _input, hostvars
 options:
   _input:
@@ -51,6 +51,7 @@ EXAMPLES = r"""
 - name: Show the inventory hosts that the first event names
   ansible.builtin.debug:
     msg: "{{ maintenance.events[0].resources | maintops.scheduled_events.inventory_hosts(hostvars, unknown='skip') }}"
+  when: maintenance.events | length > 0
 """
 
 RETURN = r"""

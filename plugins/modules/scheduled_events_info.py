@@ -148,7 +148,7 @@ drill:
 incarnation:
   description:
     - Incarnation of the document. It changes whenever the events change, and can go back.
-    - A number. A string only if the service sent a value that is not a number.
+    - A number. A string only if the service sent a value that is not a number. V(null) if it sent none.
   returned: success
   type: raw
   sample: 7

@@ -39,8 +39,8 @@ description:
   - Reads the messages that Azure Event Grid sends about Scheduled Events, in the schema of Event Grid or as
     CloudEvents, from P(azure.azcollection.azure_service_bus#event_source), a webhook, an event stream of Automation
     Platform, or a file. A list of messages becomes one event for each message.
-  - The result has the fields of the event source M(maintops.scheduled_events.scheduled_events), except those that
-    depend on a VM, and C(vms), a list of C(name) and C(resource_id).
+  - The result has the fields of the event source P(maintops.scheduled_events.scheduled_events#event_source), except
+    those that depend on a VM, and C(vms), a list of C(name) and C(resource_id).
   - C(change) is V(new), V(changed), or V(gone). With V(gone), C(event_status) is V(Completed) or
     V(Canceled), which a VM never shows.
   - Messages can repeat and overtake one another. Each change of an event passes once. What is older than what has

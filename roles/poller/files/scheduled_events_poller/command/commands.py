@@ -241,7 +241,7 @@ def approve_events(chosen: argparse.Namespace) -> int:
 
 
 def _starts_now(event_id: str, state: State, chosen: argparse.Namespace) -> bool:
-    """Whether the preparation waited for a moment, and begins now. The unit acknowledges the event after it."""
+    """Whether the preparation waited for a moment, and begins now."""
     entry = state.events.get(event_id.lower())
     waits = entry is not None and entry.is_put_off
     return waits and not control.send(places(chosen).directories.socket, "retry", event_id)
