@@ -88,6 +88,7 @@ class Notes(t.Dict[str, t.Any]):
             unreported=None,
             phase_began=0.0,
             rest=None,
+            returns=0,
             lost_since=None,
             resource_id="",
             last_read=None,

@@ -217,13 +217,13 @@ class PlayCoordinator:
         return self.obstacle(event_id, seen)
 
     def is_ahead_of_others(self, event_id: str, seen: SeenEvent, hosts: t.Iterable[str]) -> bool:
-        """Whether a host that the event names, or may name, has its preparation for it before it.
-
-        :param hosts: those that may be named.
-        """
+        """Whether one of these hosts that the event names, or may name, has its preparation for it before it."""
         names = {digest(name) for name in seen.names} - self._marks(f"dealt-{digest(event_id.lower())}")
         unknown = names - self._marks("names")
-        return unknown != names or (bool(unknown) and bool({digest(host) for host in hosts} - self._marks("hosts")))
+        at_work = {digest(host) for host in hosts} - self._marks("ended")
+        if unknown and at_work - self._marks("hosts"):
+            return True
+        return any(digest((self._directory / "names" / name).read_text()) in at_work for name in names - unknown)
 
     def is_called(self, vm_name: str) -> bool:
         """Whether an event has grown to a VM whose host has ended."""
@@ -245,10 +245,10 @@ class PlayCoordinator:
         self._set("ended", host, True)
         self._set("idle", vm_name, True)
 
-    def others_have_work(self, host: str) -> bool:
-        """Whether another host of the play has running tasks, or has not reported anything yet."""
-        silent = len(self._marks("hosts")) < len(self.play_hosts)
-        return silent or bool(self._marks("busy") - {digest(host)})
+    def others_have_work(self, host: str, hosts: t.Iterable[str], *, silent: bool = True) -> bool:
+        """Whether another one of these hosts has running tasks; ``silent``: or has not reported anything yet."""
+        others = {digest(each) for each in hosts} - {digest(host)} - self._marks("ended")
+        return bool(others & self._marks("busy")) or (silent and bool(others - self._marks("hosts")))
 
     def rest(self, host: str, *, rests: bool, holds_fork: bool = False) -> None:
         """Note whether a host waits while others prepare, and whether it has its fork meanwhile."""

@@ -29,6 +29,9 @@ LONGEST_REST, REST_STEP = 60.0, 0.5
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
 LONGEST_STAY = 20.0  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
+# Ansible-core ends a run whose inclusions nest some 290 deep. So a host stays longer before each return: 200 of them
+# take a day, 240 a week.
+LEAST_STAY, STAY_GROWTH = 0.25, 1.05
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
@@ -61,6 +64,15 @@ class Responding:
 
     def next_step(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts have work to do."""
+        following: dict[str, t.Any] = {}
+        try:
+            following = self._next_step()
+        finally:
+            if "next" not in following:  # a failure, which the play may rescue: no other host waits for this one
+                self._coordinator.end(self._host)
+        return following
+
+    def _next_step(self) -> dict[str, t.Any]:
         outcome = self._conclusion.explained(self._options["outcome"])
         if outcome:
             self._take(outcome)
@@ -69,7 +81,7 @@ class Responding:
         self._notes["ended"] = False
         while True:
             if self._rests():
-                if self._context.lockstep or not self._may_keep_fork():
+                if self._has_stayed() and (self._context.lockstep or not self._may_keep_fork()):
                     self._coordinator.rest(self._host, rests=True)
                     return self._let_others_go_on()
                 continue
@@ -117,13 +129,26 @@ class Responding:
             self._notes["rest"] = None
             self._coordinator.rest(self._host, rests=False)
             return False
-        if not self._context.lockstep:  # where a host waits anyway
+        if self._context.lockstep:
+            if not self._has_stayed():
+                self._clock.sleep(REST_STEP)
+        else:
             self._coordinator.rest(self._host, rests=True, holds_fork=True)
             keeps = self._may_keep_fork()
             self._clock.sleep(REST_STEP if keeps else rest["stay"])
             if not keeps:
                 rest["stay"] = min(2 * rest["stay"], max(LONG_STAY, self._context.waited() / 10))
         return True
+
+    def _has_stayed(self) -> bool:
+        """Whether the host may return to the play: after a while, or at once where it holds up others in lockstep."""
+        context, coordinator = self._context, self._coordinator
+        if context.lockstep and (
+            coordinator.calls_others() or coordinator.others_have_work(self._host, context.active_hosts, silent=False)
+        ):
+            return True
+        stayed = self._clock.monotonic() - self._resumed
+        return stayed >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
 
     def _may_keep_fork(self) -> bool:
         """Whether no other host lacks a fork while this one rests in its own."""
@@ -175,10 +200,16 @@ class Responding:
         """End, or stay as long as an event of others may grow to this host, where the strategy keeps it anyway."""
         self._coordinator.end(self._host)
         others = self._coordinator.others_respond(self._host, self._context.active_hosts, silent=newly)
-        if self._context.lockstep and others and not self._context.check_mode and not self._notes["failures"]:
+        left = self._options["wait_timeout"] - self._context.waited()
+        may_stay = self._context.lockstep and not self._context.check_mode and not self._notes["failures"]
+        if may_stay and others and left > 0:
             self._notes["ended"] = True
+            self._clock.until(self._is_wanted, within=left, every=REST_STEP)
             return self._let_others_go_on()
         return self._conclusion.done()
+
+    def _is_wanted(self) -> bool:
+        return self._coordinator.is_called(self._notes["vm_name"]) or self._has_stayed()
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
         self._coordinator.publish(HostReport(host=self._host, vm_name=""))
@@ -250,12 +281,16 @@ class Responding:
 
     def _makes_room(self) -> bool:
         """Whether this host keeps others from their work while it waits."""
-        if self._context.check_mode or not (self._context.shares_fork or self._context.lockstep):
+        context = self._context
+        if context.check_mode or not (context.shares_fork or context.lockstep) or not self._has_stayed():
             return False
-        others = self._coordinator.others_have_work(self._host) or self._coordinator.calls_others()
-        return self._context.shares_fork or others
+        others = (
+            self._coordinator.others_have_work(self._host, context.active_hosts) or self._coordinator.calls_others()
+        )
+        return context.shares_fork or others
 
     def _let_others_go_on(self) -> dict[str, t.Any]:
+        self._notes["returns"] += 1
         self._notes.keep()
         return {"next": "wait"}
 

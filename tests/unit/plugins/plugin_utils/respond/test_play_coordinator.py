@@ -17,11 +17,12 @@ from plugins.plugin_utils._respond.play_coordinator import (
 )
 
 SIGHT = {"A1": ["vm1", "vm2"]}
+HOSTS = ["h1", "h2", "h3"]
 
 
 @pytest.fixture
 def meeting(tmp_path):
-    return PlayCoordinator(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
+    return PlayCoordinator(tmp_path / "meeting", play_hosts=HOSTS)
 
 
 BOTH = SeenEvent("Reboot", ["vm1", "vm2"])
@@ -302,30 +303,44 @@ def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting
 def test_hosts_that_are_busy_or_silent_have_work(meeting):
     tell(meeting, 1, busy=True)
     tell(meeting, 2)
-    assert meeting.others_have_work("h1")  # h3 has not reported anything
+    assert meeting.others_have_work("h1", HOSTS)  # h3 has not reported anything
     tell(meeting, 3)
-    assert not meeting.others_have_work("h1")
-    assert meeting.others_have_work("h2")
+    assert not meeting.others_have_work("h1", HOSTS)
+    assert meeting.others_have_work("h2", HOSTS)
+
+
+def test_a_host_that_left_the_play_or_ended_has_no_work_and_no_preparation_before_it(meeting):
+    for number in (1, 2, 3):
+        meeting.twin(f"h{number}", f"vm{number}")
+        tell(meeting, number, busy=number == 2)
+    meeting.tell("h1", {"A1": BOTH}, last="prepared")
+    assert meeting.others_have_work("h1", HOSTS)
+    assert meeting.is_ahead_of_others("A1", BOTH, HOSTS)
+    assert not meeting.others_have_work("h1", ["h1", "h3"])
+    assert not meeting.is_ahead_of_others("A1", BOTH, ["h1", "h3"])
+    meeting.end("h2")
+    assert not meeting.others_have_work("h1", HOSTS)
+    assert not meeting.is_ahead_of_others("A1", BOTH, HOSTS)
 
 
 def test_a_host_whose_tasks_have_prepared_it_has_no_work(meeting):
     for number in (1, 2, 3):
         tell(meeting, number, busy=number == 1)
     meeting.tell("h1", {"A1": BOTH}, last="prepared")
-    assert not meeting.others_have_work("h2")
+    assert not meeting.others_have_work("h2", HOSTS)
 
 
 def test_a_host_for_which_another_process_reports_an_outcome_alone_has_no_work(meeting):
     for number in (1, 2, 3):
         meeting.publish(HostReport(host=f"h{number}", vm_name=f"vm{number}", outcomes={}))
-    assert not meeting.others_have_work("h1")
+    assert not meeting.others_have_work("h1", HOSTS)
 
 
 def test_a_host_that_ends_is_not_busy_any_more(meeting):
     for number in (1, 2, 3):
         tell(meeting, number, busy=number == 2)
     meeting.end("h2")
-    assert not meeting.others_have_work("h1")
+    assert not meeting.others_have_work("h1", HOSTS)
 
 
 def test_a_host_that_reports_again_after_its_end_responds_again(meeting):
@@ -374,7 +389,7 @@ def test_a_report_that_a_host_has_not_written_completely_does_not_count(meeting,
     replace, found = os.replace, []
 
     def looked_at_before(temporary, path):
-        found.append((meeting.obstacle("A1", BOTH), meeting.others_have_work("h1")))
+        found.append((meeting.obstacle("A1", BOTH), meeting.others_have_work("h1", HOSTS)))
         replace(temporary, path)
 
     monkeypatch.setattr(os, "replace", looked_at_before)

@@ -515,6 +515,67 @@ def test_a_host_that_waits_for_others_gives_its_fork_back_and_keeps_its_outcome(
     assert (host.asked[0][0]["acknowledge"], host.asked[0][1]) == ([CLAIM], prepared())
 
 
+def returns(host, outcome, **how):
+    """How often the host returns to the play, whose tasks take half a second, until its wait of half an hour ends."""
+    count = 0
+    while host.responds(
+        shown(ready=["A1"], prepared=["A1"]), fresh=False, outcome=outcome, wait_timeout=1800.0, **how
+    ) == {"next": "wait"}:
+        count, outcome, host.now = count + 1, None, host.now + 0.5
+    assert host.now - 1000.0 >= 1800
+    return count
+
+
+# Ansible-core ends a run whose inclusions nest some 290 deep.
+MOST_RETURNS = 125
+
+
+def test_in_lockstep_a_host_that_waits_for_a_lost_one_keeps_its_place(prepared_host):
+    prepared_host.active_hosts = ["web1"]
+    assert returns(prepared_host, prepared(), lockstep=True) == 0
+
+
+@pytest.mark.parametrize("sharing", [{"lockstep": True}, {"shares_fork": True}])
+def test_a_host_that_waits_for_one_without_the_role_returns_seldom(host, sharing):
+    host.responds(shown("prepare"))
+    assert 0 < returns(host, prepared(), **sharing) < MOST_RETURNS
+
+
+def test_a_host_that_shares_its_fork_returns_seldom_while_another_one_prepares_for_long(prepared_host):
+    assert 0 < returns(prepared_host, prepared(), shares_fork=True) < MOST_RETURNS
+
+
+def test_in_lockstep_a_host_that_has_ended_returns_seldom_and_leaves_the_others_when_its_wait_is_over(host):
+    host.tell()
+    following = shown("done", waiting=[])
+    count = 0
+    while host.responds(following, fresh=count == 0, lockstep=True, wait_timeout=1800.0) == {"next": "wait"}:
+        count, host.now = count + 1, host.now + 0.5
+    assert 0 < count < MOST_RETURNS
+    assert 1800 <= host.now - 1000.0 < 1900
+
+
+@pytest.mark.parametrize(
+    "happens", [lambda host: host.tell(busy=True), lambda host: host.coordinator._set("called", "vm3", True)]
+)
+def test_in_lockstep_a_host_that_stays_for_long_lets_a_busy_or_called_one_go_on_at_once(prepared_host, happens):
+    host, began = prepared_host, prepared_host.now
+    host.tell()
+    notes = Notes(host.directory / "notes" / "web1", fresh=False, began=0.0)
+    notes["returns"] = 200
+    notes.keep()
+    after(host, 7, lambda: happens(host))
+    assert host.responds(shown(), fresh=False, outcome=prepared(), lockstep=True) == {"next": "wait"}
+    assert host.now - began == pytest.approx(7, abs=0.5)
+
+
+def test_a_host_whose_module_fails_is_waited_for_by_no_other_one_if_the_play_rescues_it(host):
+    host.responds(shown("prepare"))
+    assert host.responds({"failed": True, "msg": "no space"}, fresh=False, outcome=prepared())["failed"]
+    assert not host.coordinator.others_respond("web2", ["web1", "web2"], silent=True)
+    assert not host.coordinator.others_have_work("web2", ["web1", "web2"])
+
+
 def test_a_host_that_keeps_a_fork_from_others_stays_longer_each_time_up_to_a_tenth_of_its_wait(prepared_host):
     host, stays = prepared_host, []
     for turn in range(6):
@@ -744,7 +805,7 @@ def test_a_failed_phase_is_reported_with_its_reason(host):
 
 def test_others_do_not_wait_for_a_host_that_has_ended(host):
     host.responds(shown("prepare"))
-    assert host.coordinator.others_have_work("web2")
+    assert host.coordinator.others_have_work("web2", ["web1", "web2"])
     host.responds(shown(), fresh=False, wait_timeout=1.0)
     assert not host.coordinator.others_respond("web2", ["web1", "web2"], silent=True)
 
@@ -1124,7 +1185,9 @@ def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
         "out, and run the role for each resource group separately"
     ]
     host.tell()
-    assert not host.coordinator.others_have_work("web2"), "web1 has answered, so no other host waits for it"
+    assert not host.coordinator.others_have_work("web2", ["web1", "web2"]), (
+        "web1 has answered, so no other host waits for it"
+    )
 
 
 def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done(host):
