@@ -190,7 +190,11 @@ class Drain:
                 msg, self.changed = self.planned_return(), True
                 return self._result(msg)
             if not self.stage:
-                self.put_back()
+                try:
+                    self.put_back()
+                except Exception:  # another holder need not wait for this return, which ended
+                    self._ask("interrupted")
+                    raise
         if self.FOLLOWS_OTHERS and self.options["wait_at_most"] and not self.stage:
             return self._result(resume={"is_ordered": True})
         problem = self.wait_until_back()

@@ -8,7 +8,7 @@ import pytest
 
 from plugins.module_utils._load_balancer.call import OPTIONS, carry_out, wrong_state
 from plugins.module_utils._load_balancer.health_probe import Flag, ProbeAnswer
-from plugins.module_utils._load_balancer.record import FILE, DrainError
+from plugins.module_utils._load_balancer.record import FILE, DrainError, Record
 from plugins.module_utils._scheduled_events.files import Folder
 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
@@ -68,6 +68,16 @@ def test_a_host_whose_balancers_are_an_empty_text_ends_its_return_itself(call):
     call("health_probe", "drained")
     assert "ask" not in call("health_probe", "active", balancers=[""])
     assert not call.record.exists()
+
+
+def test_a_host_that_cannot_be_put_back_keeps_no_other_holder_waiting(call, tmp_path, clock):
+    call("health_probe", "drained", holder="patch")
+    call.flag.unlink()
+    call.flag.mkdir()  # so that it cannot be removed as a file
+    with pytest.raises(OSError, match="drained"):
+        call("health_probe", "active", holder="patch")
+    record = Record(Folder(str(tmp_path)), clock=clock.clock)
+    assert (record.returning(), record.read().holders) == (None, ["patch"])
 
 
 @pytest.mark.parametrize(("provider", "state"), [("record", "held"), ("health_probe", "drained")])
