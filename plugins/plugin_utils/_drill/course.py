@@ -67,7 +67,7 @@ class Drill:
         self._time = self._not_before = 0.0
         self._started_at: float | None = None
         self._stopped = self._aborted = ""
-        self._seen_at = clock.monotonic()
+        self._seen_at = 0.0  # by the monotonic clock
         self._said: list[str] = []
 
     def run(self) -> Verdict:
@@ -81,6 +81,7 @@ class Drill:
             if not self._settings.watch:
                 self._begin()
             try:
+                self._seen_at = self._clock.monotonic()
                 problems = self._watch()
             finally:
                 self._end()

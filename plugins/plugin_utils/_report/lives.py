@@ -39,20 +39,21 @@ def lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
 
 
 def _lives_of(facts: t.Sequence[Fact]) -> list[list[Fact]]:
-    """Put the parts of the writers together that overlap. An operator acknowledges what others have seen."""
+    """Put the parts of the writers together that overlap. Operators and drills say something about what others saw."""
     found: list[tuple[set[str], list[Fact]]] = []
-    of_operator = [fact for fact in facts if fact.source == history.OPERATOR]
-    of_others = [fact for fact in facts if fact.source != history.OPERATOR]
+    beside = (history.OPERATOR, history.DRILL)
+    remarks = [fact for fact in facts if fact.source in beside]
+    of_others = [fact for fact in facts if fact.source not in beside]
     for writer, part in sorted(_parts(of_others), key=lambda each: each[1][0].time):
         if found and writer not in found[-1][0] and part[0].time <= _end(found[-1][1]) + LATE:
             found[-1][0].add(writer)
             found[-1][1].extend(part)
         else:
             found.append(({writer}, list(part)))
-    if of_operator and not found:
-        return [of_operator]
+    if remarks and not found:
+        return [remarks]
     begins = [life[0].time for _writers, life in found]
-    for fact in of_operator:
+    for fact in remarks:
         found[max(0, bisect.bisect_right(begins, fact.time) - 1)][1].append(fact)
     return [sorted(life, key=lambda each: each.time) for _writers, life in found]
 
@@ -85,7 +86,7 @@ def _is_another(seen: Fact, first: Fact, writer: str, ends: t.Mapping[str, float
 
 def writer_of(fact: Fact) -> str:
     """The plays of all roles share what they remember on the host."""
-    return fact.source if fact.source in (history.POLLER, history.DRILL) else history.RESPOND
+    return fact.source if fact.source == history.POLLER else history.RESPOND
 
 
 def _end(facts: t.Sequence[Fact]) -> float:
@@ -112,14 +113,14 @@ class Stretch(t.NamedTuple):
 
 def stretches_of(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
     """The phases in the order in which they began."""
-    return tuple(each for _writer, each in _runs(facts))
+    return tuple(each for _writer, each in runs_of(facts))
 
 
 def last_of(facts: t.Sequence[Fact]) -> dict[str, Stretch]:
     """By phase, the run that counts: the last one. Where those of several writers overlap, such as that of the unit
     and that of the job that its hook launched, the one that failed, that has not ended, or that ended last."""
     found: dict[str, list[tuple[str, Stretch]]] = {}
-    for writer, each in _runs(facts):
+    for writer, each in runs_of(facts):
         before = found.get(each.phase, [])
         overlap = [(who, run) for who, run in before if who != writer and (run.end is None or run.end > each.begin)]
         found[each.phase] = [*overlap, (writer, each)]
@@ -130,7 +131,7 @@ def _weight(run: Stretch) -> tuple[bool, bool, float]:
     return run.failed, run.end is None, run.begin if run.end is None else run.end
 
 
-def _runs(facts: t.Sequence[Fact]) -> list[tuple[str, Stretch]]:
+def runs_of(facts: t.Sequence[Fact]) -> list[tuple[str, Stretch]]:
     """The phases with their writers, in the order in which they began."""
     found: list[Stretch] = []
     runs: list[tuple[str, str]] = []  # the writer of each, and the name of the run

@@ -16,12 +16,12 @@ from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
-from ...module_utils._scheduled_events.runs import OK
+from ...module_utils._scheduled_events.runs import NOTHING, OK
 from ...module_utils._scheduled_events.text import counted, some
 from ...module_utils._scheduled_events.transitions import AGAIN
-from .lives import Stretch, last_of, lives, stretches_of
+from .lives import Stretch, last_of, lives, runs_of, stretches_of, writer_of
 
-PREPARE, RECOVER = "prepare", "recover"
+PREPARE, STARTED, RECOVER = "prepare", "started", "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
@@ -338,7 +338,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         rule=acknowledged.rule if acknowledged else "",
         started=_time(first.get(history.STARTED)),
         over=_over(facts),
-        returned=_time(last.get(history.RETURNED)),
+        returned=_returned(facts),
         not_before=_last(facts, "not_before", None),  # a started event has none
         waits=next((fact.time for fact in facts if fact.kind == history.HELD and fact.reason.startswith(WAITS)), None),
         held=_held(facts),
@@ -369,6 +369,13 @@ def _over(facts: t.Sequence[Fact]) -> float | None:
         elif fact.kind == history.SEEN and fact.reason == AGAIN:
             over = None
     return over
+
+
+def _returned(facts: t.Sequence[Fact]) -> float | None:
+    """When all that prepared the host had put it back: the unit, and the job or play beside it."""
+    prepared = {writer for writer, run in runs_of(facts) if run.phase in (PREPARE, STARTED) and run.outcome != NOTHING}
+    ends = {writer_of(fact): fact.time for fact in facts if fact.kind == history.RETURNED}
+    return max(ends.values(), default=None) if prepared <= ends.keys() else None
 
 
 def _ignored(facts: t.Sequence[Fact]) -> str:

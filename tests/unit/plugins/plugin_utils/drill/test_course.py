@@ -339,6 +339,22 @@ def test_a_host_that_is_out_of_sight_for_a_moment_changes_nothing():
     assert scene.run().outcome == "passed"
 
 
+def test_the_time_before_the_event_does_not_count_as_out_of_sight():
+    scene = Scene(until_started())
+    scene.lost = [(0, 3)]
+    assert scene.run(steady=2 * OUT_OF_SIGHT).outcome == "passed"
+
+
+def test_a_drill_fails_while_a_job_that_prepared_the_host_has_not_put_it_back():
+    of_job = [fact._replace(source="respond") for fact in a_phase("prepare", 2, 100)]
+    after = [a_fact("over", 0), a_fact("returned", 0, reason="no recovery is configured")]
+    verdict = Scene([*until_started(), *of_job], after=after).run()
+    assert (verdict.outcome, verdict.problems) == ("failed", ("the host has not returned",))
+    back = [fact._replace(source="respond") for fact in (*a_phase("recover", 5, 30), a_fact("returned", 30))]
+    verdict = Scene([*until_started(), *of_job], after=[*after, *back]).run()
+    assert (verdict.outcome, verdict.figures["back"]) == ("passed", 30.0)
+
+
 def test_a_host_that_stays_out_of_sight_ends_the_drill():
     scene = Scene(until_started())
     scene.lost = [(172.0, 1e9)]

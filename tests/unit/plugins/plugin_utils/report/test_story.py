@@ -110,6 +110,20 @@ def test_a_phase_of_the_unit_that_goes_on_after_its_job_succeeded_is_not_finishe
     assert lane_of(*before, *goes_on, *again).unfinished == ""
 
 
+def test_a_host_has_returned_when_all_that_prepared_it_put_it_back():
+    before = [announcement(), *with_job("prepare", 1, 121), a_fact("started", 170), a_fact("over", 420)]
+    of_unit = [a_fact("returned", 420, reason="no recovery is configured")]
+    assert lane_of(*before, *of_unit).unfinished == "the host has not returned"
+    lane = lane_of(*before, *of_unit, *of_play([*a_phase("recover", 425, 440), a_fact("returned", 440)]))
+    assert (lane.unfinished, lane.returned - AT) == ("", 440)
+
+
+def test_what_prepared_nothing_puts_nothing_back():
+    nothing = of_play(a_phase("prepare", 1, 20, outcome="nothing"))
+    before = [announcement(), *a_phase("prepare", 1, 121), a_fact("over", 420), a_fact("returned", 450)]
+    assert lane_of(*before, *nothing).unfinished == ""
+
+
 def test_the_margin_begins_when_the_unit_is_prepared_and_not_when_its_job_is():
     lane = lane_of(announcement(), *with_job("prepare", 1, 121), a_fact("started", 115))
     assert (lane.margin, lane.problem) == (NOTICE - 121, "the event started before the preparation ended")
@@ -288,8 +302,9 @@ def test_a_drill_is_told_apart_and_its_verdict_is_a_problem_if_it_failed():
     )
     [event] = tell({"web1": [*a_maintenance(), ended]}, {}).events
     assert event.problems == {"web1": "the drill failed: lost is 3, limit 0 (lost requests)"}
-    passed = ended._replace(outcome="passed", reason="")
-    assert tell({"web1": [*a_maintenance(), passed]}, {}).is_good
+    long_after_the_end = ended._replace(outcome="passed", reason="", time=AT + 1000)
+    story = tell({"web1": [*a_maintenance(), long_after_the_end]}, {})
+    assert (story.is_good, len(story.events), story.events[0].unfinished) == (True, 1, {})
 
 
 def test_a_drill_that_was_aborted_or_has_no_verdict_does_not_look_like_one_that_passed():
