@@ -231,17 +231,17 @@ class WindowsFolder(Folder):
             name = f"state-{newest:09d}.json"
             if remembered and newest == known.number and digests[name] == _sha256(remembered):
                 return known
-            if newest > known.number:
+            if newest and newest >= known.number:  # of another run, also where the host lost that of this one
                 try:
                     return decode(self._files.read(name))
                 except FileNotFoundError:
                     continue  # others have written several since
                 except ValueError as error:
-                    raise Broken(self._explain(name, numbers, error)) from None
+                    if newest > known.number:
+                        raise Broken(self._explain(name, numbers, error)) from None
+                    known = known._replace(number=newest + 1)
             if newest == 0 and not remembered:
                 return Generation()
-            if newest == known.number:  # it is there, and broken
-                known = known._replace(number=newest + 1)
             if self._publish(known):
                 return known
         raise Changed(f"other runs keep changing the files in {self.path}. Run it again when they have ended")

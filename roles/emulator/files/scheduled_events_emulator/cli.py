@@ -82,7 +82,7 @@ def _add_serve(verbs: Any) -> None:
         default=400,
         help="answer to a POST with an unknown id",
     )
-    add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="answer to an unknown api-version")
+    add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="answer to a newer api-version")
     add("--newest-version", choices=VERSIONS, default=CURRENT, help="newest api-version that this host knows")
     add("--rate-limit", type=count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
     _add_event_grid(

@@ -226,6 +226,15 @@ def test_what_the_host_loses_with_its_power_is_written_again_by_the_run_that_wro
     assert run("run2").read("one") == b"2"
 
 
+def test_what_another_run_wrote_in_place_of_what_the_host_lost_counts(host, run):
+    put(run(), one="1")
+    put(run(), one="2")
+    del host.files["state-000000002.json"]
+    put(run("run2"), two="drained")
+    assert run().read("two") == b"drained"
+    assert (run().has("one"), run().read("one")) == (True, b"1")
+
+
 def test_what_another_run_wrote_later_counts(run):
     put(run(), one="1")
     put(run("run2"), one="2")
