@@ -192,8 +192,15 @@ class Transport(Exchanger):
         self._adapter = cast(Any, HTTPAdapter(pool_connections=1, pool_maxsize=1))
         pools = self._adapter.poolmanager.pool_classes_by_scheme
         bounded = {scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()}
-        for manager in [self._adapter.poolmanager] + ([self._adapter.proxy_manager_for(proxy)] if proxy else []):
+        self._adapter.poolmanager.pool_classes_by_scheme = bounded
+        manager_for = self._adapter.proxy_manager_for
+
+        def proxy_manager_for(url: str, **options: Any) -> Any:  # requests may write the URL in another way
+            manager = manager_for(url, **options)
             manager.pool_classes_by_scheme = bounded
+            return manager
+
+        self._adapter.proxy_manager_for = proxy_manager_for
         # Not the Response of requests: to build one, it reads cookies and decodes.
         self._adapter.build_response = lambda _request, response: response
 

@@ -29,9 +29,11 @@ def test_retry_after_is_a_number_of_seconds_or_a_date_and_nothing_else(header, s
     assert retry_after(header, now=NOW) == seconds
 
 
-def test_a_request_that_a_proxy_has_received_and_not_answered_may_have_been_carried_out(service):
+# A newer requests writes some of these URLs in another way before it takes a connection.
+@pytest.mark.parametrize("user", ["", "user:p%2Fss@", "user:p%2fss@", "user:p^ss@", "us@er:ss@"])
+def test_a_request_that_a_proxy_has_received_and_not_answered_may_have_been_carried_out(service, user):
     service.answers(None)
-    transport = Transport(proxy=service.endpoint)
+    transport = Transport(proxy=service.endpoint.replace("http://", f"http://{user}"))
     with pytest.raises(BrokenOff):
         transport.exchange(HttpRequest("POST", "http://receiver.example.org/", {}, {}, "{}"), 60.0)
     assert transport.connected

@@ -155,6 +155,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(controller, make_vm):
         ),
         ({}, {"organization": None}, "its project has no organization, which a label needs"),
         ({}, {"job_slice_count": 2}, "it has 2 slices, which split the VMs of an event: set job_slice_count to 1"),
+        ({}, {"job_type": "check"}, "its job type is check, which prepares nothing: set it to run"),
         (
             {},
             {"name": "other"},
@@ -261,6 +262,13 @@ def test_a_job_that_was_relaunched_counts_instead_of_the_first(controller, make_
     make_vm().run()
     controller.jobs[2] = dict(controller.jobs[1], id=2, status="successful")
     assert make_vm().run() == (DONE, "job 2 has ended: successful")
+
+
+def test_a_relaunch_in_check_mode_does_not_count(controller, make_vm):
+    controller.status = "failed"
+    make_vm().run()
+    controller.jobs[2] = dict(controller.jobs[1], id=2, status="successful", launch_type="relaunch", job_type="check")
+    assert make_vm().run() == (FAILED, "job 1 has ended: failed. Relaunch it on the controller first")
 
 
 def test_no_job_of_the_event_may_run_when_the_hook_ends_well(controller, make_vm):
@@ -522,6 +530,14 @@ def test_a_controller_that_cannot_be_reached_is_given_up_that_long_before_not_be
     assert reason.endswith("; this VM continues without the job")
 
 
+def test_a_job_that_no_vm_launches_is_given_up_at_the_same_moment(controller, make_vm):
+    controller.add_label(LABEL + "1")  # whose VM has gone down since
+    vm = make_vm(grace=840)
+    expected = (NOTHING_PREPARED, "no VM has launched the job; this VM continues without the job")
+    assert vm.run() == expected
+    assert (vm.clock.passed // 15, controller.launched()) == (60 // 15, [])
+
+
 def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
     controller.stop()
     vm = make_vm(grace=120)
@@ -715,6 +731,9 @@ def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(contr
     vm = make_vm()
     expected = f"{controller.url} can launch the job template respond for an event"
     assert controller_hook.check_settings(vm.files) == (DONE, expected)
+    controller.template["allow_simultaneous"] = False
+    status, reason = controller_hook.check_settings(vm.files)
+    assert (status, 'turn on "Concurrent jobs"' in reason) == (FAILED, True)
     controller.launch["ask_labels_on_launch"] = False
     status, reason = controller_hook.check_settings(vm.files)
     assert (status, "it does not ask for labels" in reason) == (FAILED, True)

@@ -51,6 +51,17 @@ def test_other_text_stays_as_it_is(text):
     assert hide(text, []) == text
 
 
+def test_a_secret_is_hidden_whatever_its_characters_are():
+    assert hide("is pässwörd-ÄÖÜ-longer", ["pässwörd-ÄÖÜ-longer"]) == "is …"
+
+
+def test_a_text_of_extra_vars_that_an_answer_quotes_is_hidden(controller, make_vm):
+    detail = {"variables_needed_to_start": ["'db_password' value hunter2-secret is too small, prod"]}
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = [(400, {}, detail)]
+    _status, reason = make_vm(extra_vars={"database": [{"password": "hunter2-secret"}], "stage": "prod"}).run()
+    assert "'db_password' value … is too small, prod" in reason
+
+
 def test_a_short_token_is_hidden_whole():
     assert hide("is t0k3n, t0k3", ["t0k3n"]) == "is …, t0k3"
 

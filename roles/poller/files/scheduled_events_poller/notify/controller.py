@@ -19,6 +19,7 @@ from .request import Declined, NotNow, Requests
 from .settings import ControllerSettings, read_token
 
 LONGEST_PAUSE = 60.0  # seconds that the controller may ask for
+SHORTEST_SECRET = 6  # characters
 
 ADVICE = {
     401: "its token is not valid, since it was revoked or has expired: give poller_controller a new one",
@@ -71,6 +72,7 @@ class Controller:
             [token],
             reads=True,
             longest_pause=LONGEST_PAUSE,
+            quoted=_texts(settings.extra_vars),  # by the check of a survey, of which some may be passwords
             ca_file=settings.ca_file,
             proxy=settings.proxy,
             advice=ADVICE,
@@ -153,8 +155,15 @@ class Controller:
         decoded = _decoded(answer)
         if isinstance(decoded, dict):
             return decoded
-        said = excerpt(self.hide(answer.body.decode("utf-8", "replace")))
+        said = excerpt(self._requests.hide_in_answer(answer.body.decode("utf-8", "replace")))
         raise NotNow(f"{self.hide(what)}: expected JSON, not {said}: {NO_API}", sent=method == "POST")
+
+
+def _texts(value: Any) -> List[str]:
+    """The texts in variables that are long enough to be secrets."""
+    if isinstance(value, (dict, list)):
+        return [text for each in (value.values() if isinstance(value, dict) else value) for text in _texts(each)]
+    return [value] if isinstance(value, str) and len(value) >= SHORTEST_SECRET else []
 
 
 def _decoded(answer: Answer) -> Any:

@@ -88,6 +88,7 @@ class ControllerHook:
         self._clock = clock
         self._spread = spread
         self._not_before = _epoch(event.get("not_before"))
+        self._has_moment = self._takes_over and self._until_grace() > 0  # to continue without a job
         self._deadline = _epoch(environment.get("SCHEDULED_EVENT_DEADLINE")) or float("inf")
         self._status_file = files.status
         self._status_before = self._read_status()
@@ -159,8 +160,10 @@ class ControllerHook:
         if self._clock.wall() >= self._deadline:
             # Not a failure: the deadline may have been moved since, and then the hook is run again.
             return Ending(TRY_AGAIN, self._known_now())
-        if self._problem and self._takes_over and not self.memory.may_run and self._until_grace() <= 0:
-            return self._without_the_job(self._problem)
+        is_due = self._takes_over and not self.memory.may_run and self._until_grace() <= 0
+        nobody = "no VM has launched the job" if self._has_moment and self._job is None else ""
+        if is_due and (self._problem or nobody):
+            return self._without_the_job(self._problem or nobody)
         return None
 
     # What the polling unit knows
@@ -387,10 +390,13 @@ def check_settings(files: HookFiles) -> Ending:
         nothing = {"event_id": "check", "resources": []}
         memory = EventMemory(os.devnull, nothing, {})  # which keeps nothing
         jobs = Jobs(controller, settings, nothing, "", memory, lambda _line: None, CLOCK)
-        jobs.check_template()
+        template = jobs.check_template()
         jobs.find()
     except (WrongValue, Declined, NotNow) as error:
         return Ending(FAILED, hide(str(error)))
+    if template.fields.get("allow_simultaneous") is False:
+        reason = "its jobs wait for one another, and the next event for the end of the one before"
+        return Ending(FAILED, f'the job template {settings.job_template}: {reason}: turn on "Concurrent jobs"')
     return Ending(DONE, f"{settings.url} can launch the job template {settings.job_template} for an event")
 
 

@@ -16,7 +16,8 @@ A launch that was refused leaves the label of its attempt with REFUSED at its en
 Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
 that existed before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
 which have to prepare again at the same time share the next job. A job from before the event was absent
-does not count once it has ended. A job without the limit that an event needs never counts, and is canceled.
+does not count once it has ended. A job in check mode never counts. A job without the limit that an event needs never
+counts, and is canceled.
 """
 
 import contextlib
@@ -40,6 +41,7 @@ BEFORE_LAUNCH = 3  # answers that a launcher needs: the label, and two looks
 SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
+CHECK = "check"  # the type of a job in check mode, whose tasks change nothing
 MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 _PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
 _NOT_PLAIN = re.compile(r"[^0-9A-Za-z]")
@@ -152,7 +154,8 @@ class Jobs:
                 is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
                 wrong = [] if hosts & _lower(self._hosts) else ["limit"]
                 wrong += [] if _has_event(fields.get("extra_vars")) else [EVENT_VARIABLE]
-                counts = not wrong and (is_part or bool(hosts & _lower(self._own_hosts)))
+                is_real = not wrong and fields.get("job_type") != CHECK
+                counts = is_real and (is_part or bool(hosts & _lower(self._own_hosts)))
                 job = job._replace(counts=counts, wrong=", ".join(wrong))
             jobs.append(job)
         return jobs[::-1]
@@ -327,6 +330,8 @@ class Jobs:
             problems.append("it has no inventory: give it one, or set poller_controller.inventory")
         if not isinstance(template.fields.get("organization"), int):
             problems.append("its project has no organization, which a label needs: give the project one")
+        if template.fields.get("job_type") == CHECK:
+            problems.append("its job type is check, which prepares nothing: set it to run")
         slices = template.fields.get("job_slice_count")
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")

@@ -73,7 +73,7 @@ class Rejected(Declined):
 class Requests:
     """Sends requests, each once.
 
-    :param secrets: what no message may show.
+    :param secrets: what no message may show; ``quoted``: what an answer may quote, and no message may show then.
     :param reads: whether the bodies of answers are of use. Otherwise no message quotes an answer.
     :param advice: by status, what to correct.
     :param longest_pause: seconds.
@@ -86,6 +86,7 @@ class Requests:
         *,
         reads: bool,
         longest_pause: float,
+        quoted: Iterable[str] = (),
         ca_file: str = "",
         proxy: str = "",
         advice: Optional[Mapping[int, str]] = None,
@@ -93,6 +94,7 @@ class Requests:
         clock: Clock = CLOCK,
     ) -> None:
         self._secrets = list(secrets)
+        self._quoted = [*self._secrets, *quoted]
         self._reads = reads
         self._longest_pause = longest_pause
         self._advice = advice or {}
@@ -102,6 +104,9 @@ class Requests:
 
     def hide(self, text: str) -> str:
         return hide(text, self._secrets)
+
+    def hide_in_answer(self, text: str) -> str:
+        return hide(text, self._quoted)
 
     def send(self, request: HttpRequest, seconds: float, *, what: str = "") -> Answer:
         """The answer, which has a status from 200 to 299.
@@ -130,10 +135,10 @@ class Requests:
         words = phrase(answer._replace(reason=""))  # its own ones could hold a secret
         message = f"{what} answered {status} {words}".rstrip()
         if 300 <= status < 400:
-            place = f" to {shown(self.hide(answer.headers.get('location') or ''))}" if self._reads else ""
+            place = f" to {shown(self.hide_in_answer(answer.headers.get('location') or ''))}" if self._reads else ""
             message += f", a redirect{place}, which is not followed"
         elif self._reads:
-            said = shown(self.hide(_detail(answer.body)))
+            said = shown(self.hide_in_answer(_detail(answer.body)))
             message += f": {said}" if said else ""
         pause = min(retry_after(answer.headers.get("retry-after"), now=self._clock.wall()), self._longest_pause)
         if status in _NOT_NOW or status >= 500:
@@ -156,17 +161,14 @@ def _detail(body: bytes) -> str:
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets and any larger part of them, each replaced by an ellipsis.
-
-    :param secrets: of ASCII characters.
-    """
+    """The text without the secrets and any larger part of them, each replaced by an ellipsis."""
     found = list(_CHARACTER.finditer(text[:MOST]))
     plain = "".join(map(_meant, found))
     hidden = [False] * len(found)
     for secret in filter(None, secrets):
         length = min(_PART, len(secret))
         for start in range(len(secret) - length + 1):
-            part = secret[start : start + length].lower()
+            part = "".join(map(_lower, secret[start : start + length]))
             at = plain.find(part)
             while at >= 0:
                 hidden[at : at + length] = [True] * length
@@ -181,4 +183,8 @@ def _meant(found: "re.Match[str]") -> str:
     character = found.group()
     if hexadecimal or found.group(5):
         character = chr(int(hexadecimal, 16) if hexadecimal else int(found.group(5)))
+    return _lower(character)
+
+
+def _lower(character: str) -> str:
     return character.lower() if character < "\x80" else character
