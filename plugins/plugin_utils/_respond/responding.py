@@ -18,20 +18,11 @@ from .conclusion import Conclusion
 from .context import Context
 from .phases import PHASES, Phases
 from .play_coordinator import FAILED, HELD, IN_PART, PREPARED, UNCONFIGURED, ClaimStatus, HostReport, Outcome, SeenEvent
+from .stay import REST_STEP, Stay
 from .turns import HostTurns
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 
-# A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
-# time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
-LONGEST_REST, REST_STEP = 60.0, 0.5
-# Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
-# the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
-FIRST_STAY, LONG_STAY = 0.25, 2.0
-LONGEST_STAY = 20.0  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
-# Ansible-core ends a run whose inclusions nest some 290 deep. So a host stays longer before each return: 200 of them
-# take a day, 240 a week.
-LEAST_STAY, STAY_GROWTH = 0.25, 1.05
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
@@ -57,7 +48,7 @@ class Responding:
         self._context, self._options, self._clock = context, context.options, context.clock
         self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
         self._said: set[str] = set()
-        self._resumed = self._clock.monotonic()
+        self._stay = Stay(context)
         self._phases = Phases(context)
         self._conclusion = Conclusion(context, prepares=self._phases.has_work("prepare"))
         self._turns = HostTurns(context, self._phases)
@@ -80,9 +71,8 @@ class Responding:
             return self._stay_or_end(newly=False)
         self._notes["ended"] = False
         while True:
-            if self._rests():
-                if self._has_stayed() and (self._context.lockstep or not self._may_keep_fork()):
-                    self._coordinator.rest(self._host, rests=True)
+            if self._stay.rests():
+                if self._stay.gives_way():
                     return self._let_others_go_on()
                 continue
             try:
@@ -107,62 +97,12 @@ class Responding:
             # As long as the host does not know the outcome, it has the lease of the phase.
             left = self._options["phase_timeout"] - (self._clock.monotonic() - self._notes["phase_began"])
             self._coordinator.tell(self._host, ready, last=f"prepared at {self._clock.utc()}")
-            self._begin_to_rest(list(ready), at_most=left / 2)
+            self._stay.begin_to_rest(list(ready), at_most=left / 2)
 
     @property
     def _may_rest(self) -> bool:
         # The fallback needs a document that is young.
         return not (self._context.check_mode or self._turns.fallback)
-
-    def _begin_to_rest(self, event_ids: list[str], *, at_most: float = LONGEST_REST) -> None:
-        at_most = min(LONGEST_REST, at_most, self._options["wait_timeout"] - self._context.waited())
-        until = self._clock.monotonic() + at_most
-        self._notes["rest"] = {"event_ids": event_ids, "until": until, "stay": FIRST_STAY}
-        self._coordinator.rest(self._host, rests=True)
-
-    def _rests(self) -> bool:
-        """Wait a little while another host has its preparation or the acknowledgement before it; whether it has."""
-        rest = self._notes["rest"]
-        if not rest:
-            return False
-        if self._clock.monotonic() >= rest["until"] or not all(map(self._is_with_others, rest["event_ids"])):
-            self._notes["rest"] = None
-            self._coordinator.rest(self._host, rests=False)
-            return False
-        if self._context.lockstep:
-            if not self._has_stayed():
-                self._clock.sleep(REST_STEP)
-        else:
-            self._coordinator.rest(self._host, rests=True, holds_fork=True)
-            keeps = self._may_keep_fork()
-            self._clock.sleep(REST_STEP if keeps else rest["stay"])
-            if not keeps:
-                rest["stay"] = min(2 * rest["stay"], max(LONG_STAY, self._context.waited() / 10))
-        return True
-
-    def _has_stayed(self) -> bool:
-        """Whether the host may return to the play: after a while, or at once where it holds up others in lockstep."""
-        context, coordinator = self._context, self._coordinator
-        if context.lockstep and (
-            coordinator.calls_others() or coordinator.others_have_work(self._host, context.active_hosts, silent=False)
-        ):
-            return True
-        stayed = self._clock.monotonic() - self._resumed
-        return stayed >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
-
-    def _may_keep_fork(self) -> bool:
-        """Whether no other host lacks a fork while this one rests in its own."""
-        context = self._context
-        if not context.shares_fork:
-            return True
-        is_long = self._clock.monotonic() - self._resumed >= LONGEST_STAY
-        return not is_long and self._coordinator.forks_suffice(context.active_hosts, context.forks)
-
-    def _is_with_others(self, event_id: str) -> bool:
-        status, seen = self._coordinator.status(event_id), self._notes.seen(event_id)
-        if status is not ClaimStatus.FREE or seen is None:
-            return status is ClaimStatus.CLAIMED
-        return self._coordinator.is_ahead_of_others(event_id, seen, self._context.active_hosts)
 
     def _follow(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """Return the result for the play; None to take another turn."""
@@ -185,7 +125,7 @@ class Responding:
         if self._turns.fallback:
             self._turns.fallback.act([])
         if shown["ready"] and self._context.acknowledges and self._may_rest:
-            self._begin_to_rest(shown["ready"])
+            self._stay.begin_to_rest(shown["ready"])
         return self._wait("")
 
     def _look_or_end(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
@@ -193,7 +133,7 @@ class Responding:
         limit = min(self._options["published_timeout"], self._options["wait_timeout"])
         if self._conclusion.missing_events() and self._context.waited() < limit and not self._context.check_mode:
             self._clock.sleep(LOOK_PAUSE)
-            return self._let_others_go_on() if self._makes_room() else None
+            return self._let_others_go_on() if self._stay.makes_room() else None
         return self._stay_or_end(newly=True) if shown["sight"] else self._conclusion.done()
 
     def _stay_or_end(self, *, newly: bool) -> dict[str, t.Any]:
@@ -209,7 +149,7 @@ class Responding:
         return self._conclusion.done()
 
     def _is_wanted(self) -> bool:
-        return self._coordinator.is_called(self._notes["vm_name"]) or self._has_stayed()
+        return self._coordinator.is_called(self._notes["vm_name"]) or self._stay.has_stayed()
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
         self._coordinator.publish(HostReport(host=self._host, vm_name=""))
@@ -269,7 +209,7 @@ class Responding:
 
     def _wait(self, why: str) -> dict[str, t.Any] | None:
         # A plan is a step or two more, however long the play was busy.
-        waited = self._clock.monotonic() - self._resumed if self._context.check_mode else self._context.waited()
+        waited = self._stay.seconds if self._context.check_mode else self._context.waited()
         left = self._options["wait_timeout"] - waited
         if left <= 0:
             return self._conclusion.failure(why or self._conclusion.still_held())
@@ -277,17 +217,7 @@ class Responding:
         latest = self._clock.wall() + (0 if self._context.check_mode else left)
         if moments and all(moment and moment > latest for moment in moments):
             return self._stay_or_end(newly=True)  # the next run does it
-        return self._let_others_go_on() if self._makes_room() else None
-
-    def _makes_room(self) -> bool:
-        """Whether this host keeps others from their work while it waits."""
-        context = self._context
-        if context.check_mode or not (context.shares_fork or context.lockstep) or not self._has_stayed():
-            return False
-        others = (
-            self._coordinator.others_have_work(self._host, context.active_hosts) or self._coordinator.calls_others()
-        )
-        return context.shares_fork or others
+        return self._let_others_go_on() if self._stay.makes_room() else None
 
     def _let_others_go_on(self) -> dict[str, t.Any]:
         self._notes["returns"] += 1
@@ -334,9 +264,9 @@ class Responding:
         if lost_for >= self._options["reconnect_timeout"]:
             raise error
         self._clock.sleep(RECONNECT_PAUSE)
-        if self._clock.monotonic() - self._resumed < self._turns.stay():
+        if self._stay.seconds < self._turns.stay():
             return None
-        return self._let_others_go_on() if self._makes_room() else None
+        return self._let_others_go_on() if self._stay.makes_room() else None
 
     def _is_over_from_outside(self) -> bool:
         """Whether Azure has published the end of each event of this host."""
