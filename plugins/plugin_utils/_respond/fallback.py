@@ -52,7 +52,7 @@ class Fallback:
         """Take what a turn showed. What it read, it read after ``asked_at``."""
         self._learn_resource(shown.get("compute") or {})
         if shown["sight"] is None:
-            self.miss()
+            self.miss(self._monotonic())
         else:
             # Azure knows nothing of the event of a drill.
             named = [event for event in shown["sight"] if self._known["vm_name"].lower() in event["names"]]
@@ -90,10 +90,13 @@ class Fallback:
         """Another run has the host: what this one has read says nothing any more."""
         self._known["last_read"] = None
 
-    def miss(self) -> None:
-        """No document could be read on the host, for whatever reason."""
+    def miss(self, due: float) -> None:
+        """No document could be read on the host, for whatever reason.
+
+        :param due: when its answer was due. A VM that hangs leaves its connection open, so it is given up much later.
+        """
         if self._known["silent_since"] is None:
-            self._known["silent_since"] = self._monotonic()
+            self._known["silent_since"] = min(due, self._monotonic())
 
     def act(self, prepared: t.Sequence[str]) -> None:
         """Acknowledge what may be, if the host has been silent for long enough.

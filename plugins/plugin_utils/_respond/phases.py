@@ -66,7 +66,8 @@ class Phases:
         tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
         # The handlers run after all steps in any case.
         files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" and balancer else [*balancer, *tasks]
-        files = [FORGET_STEP, *files] if self._has_failed else files
+        # What a failed phase notified runs now, and not after the tasks of this one.
+        files = [FORGET_STEP, HANDLERS_STEP, *files] if self._has_failed else files
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
     def _drain_deadline(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> float:

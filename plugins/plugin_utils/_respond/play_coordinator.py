@@ -129,7 +129,6 @@ class PlayCoordinator:
         self._write(host, {**report, "outcomes": outcomes, "told": told, "last": last})
         for event_id in told:
             self._set(f"dealt-{digest(event_id)}", report["vm_name"], True)
-        self._set("busy", host, False)
 
     def twin(self, host: str, vm_name: str) -> str | None:
         """Another host of the play that is the same VM, unless this host was the first to report it."""
@@ -223,15 +222,19 @@ class PlayCoordinator:
         at_work = {digest(host) for host in hosts} - self._marks("ended")
         if unknown and at_work - self._marks("hosts"):
             return True
-        return any(digest((self._directory / "names" / name).read_text()) in at_work for name in names - unknown)
+        return bool(self._hosts_of(names - unknown) & at_work)
+
+    def _hosts_of(self, vms: t.Iterable[str]) -> set[str]:
+        """The marks of the hosts of these VMs, by the marks of the VMs."""
+        return {digest((self._directory / "names" / vm).read_text()) for vm in vms}
 
     def is_called(self, vm_name: str) -> bool:
         """Whether an event has grown to a VM whose host has ended."""
         return digest(vm_name.lower()) in self._marks("called")
 
-    def calls_others(self) -> bool:
-        """Whether a host that has ended is called."""
-        return bool(self._marks("called"))
+    def calls(self, hosts: t.Iterable[str]) -> bool:
+        """Whether one of these hosts that has ended is called."""
+        return bool(self._hosts_of(self._marks("called") & self._marks("names")) & set(map(digest, hosts)))
 
     def others_respond(self, host: str, hosts: t.Iterable[str], *, silent: bool) -> bool:
         """Whether another one of these hosts has not ended; ``silent``: or has not reported anything."""
@@ -245,10 +248,13 @@ class PlayCoordinator:
         self._set("ended", host, True)
         self._set("idle", vm_name, True)
 
-    def others_have_work(self, host: str, hosts: t.Iterable[str], *, silent: bool = True) -> bool:
-        """Whether another one of these hosts has running tasks; ``silent``: or has not reported anything yet."""
-        others = {digest(each) for each in hosts} - {digest(host)} - self._marks("ended")
-        return bool(others & self._marks("busy")) or (silent and bool(others - self._marks("hosts")))
+    def end_tasks(self, host: str) -> None:
+        """Note that the tasks of a host have ended, whatever became of them."""
+        self._set("busy", host, False)
+
+    def others_have_work(self, host: str, hosts: t.Iterable[str]) -> bool:
+        """Whether another one of these hosts has running tasks."""
+        return bool(self._marks("busy") & (set(map(digest, hosts)) - {digest(host)}))
 
     def rest(self, host: str, *, rests: bool, holds_fork: bool = False) -> None:
         """Note whether a host waits while others prepare, and whether it has its fork meanwhile."""

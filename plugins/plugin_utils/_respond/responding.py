@@ -66,6 +66,7 @@ class Responding:
     def _next_step(self) -> dict[str, t.Any]:
         outcome = self._conclusion.explained(self._options["outcome"])
         if outcome:
+            self._coordinator.end_tasks(self._host)
             self._take(outcome)
         if self._notes["ended"] and not self._coordinator.is_called(self._notes["vm_name"]):
             return self._stay_or_end(newly=False)
@@ -246,7 +247,7 @@ class Responding:
         if not self._notes["answered"]:
             raise error
         if self._turns.fallback:
-            self._turns.fallback.miss()
+            self._turns.fallback.miss(self._turns.due)
             self._turns.fallback.act([event["event_id"] for event in self._turns.prepared_by(outcome)])
         now = self._clock.monotonic()
         if self._notes["lost_since"] is None:

@@ -51,7 +51,7 @@ class Stay:
             self._coordinator.rest(self._host, rests=False)
             return False
         if self._context.lockstep:
-            if not self.has_stayed():
+            if not self.makes_room():
                 self._clock.sleep(REST_STEP)
         else:
             self._coordinator.rest(self._host, rests=True, holds_fork=True)
@@ -63,19 +63,20 @@ class Stay:
 
     def gives_way(self) -> bool:
         """Whether the host that rests returns to the play now, without its fork."""
-        if not self.has_stayed() or (self._may_keep_fork() and not self._context.lockstep):
-            return False
-        self._coordinator.rest(self._host, rests=True)
-        return True
+        gives = self.makes_room() if self._context.lockstep else self.has_stayed() and not self._may_keep_fork()
+        if gives:
+            self._coordinator.rest(self._host, rests=True)
+        return gives
 
     def has_stayed(self) -> bool:
         """Whether the host may return to the play: after a while, or at once where it holds up others in lockstep."""
-        context, coordinator = self._context, self._coordinator
-        if context.lockstep and (
-            coordinator.calls_others() or coordinator.others_have_work(self._host, context.active_hosts, silent=False)
-        ):
-            return True
-        return self.seconds >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
+        return self._holds_up_others() or self.seconds >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
+
+    def _holds_up_others(self) -> bool:
+        hosts = self._context.active_hosts
+        return self._context.lockstep and (
+            self._coordinator.calls(hosts) or self._coordinator.others_have_work(self._host, hosts)
+        )
 
     def _may_keep_fork(self) -> bool:
         """Whether no other host lacks a fork while this one rests in its own."""
@@ -92,11 +93,9 @@ class Stay:
         return self._coordinator.is_ahead_of_others(event_id, seen, self._context.active_hosts)
 
     def makes_room(self) -> bool:
-        """Whether this host keeps others from their work while it waits."""
-        context = self._context
-        if context.check_mode or not (context.shares_fork or context.lockstep) or not self.has_stayed():
-            return False
-        others = (
-            self._coordinator.others_have_work(self._host, context.active_hosts) or self._coordinator.calls_others()
-        )
-        return context.shares_fork or others
+        """Whether this host returns to the play while it waits, since it keeps others from their work.
+
+        In lockstep a host that returns looks at nothing until all others return. So it stays while none has work.
+        """
+        may = self.has_stayed() if self._context.shares_fork else self._holds_up_others()
+        return may and not self._context.check_mode

@@ -31,6 +31,7 @@ class HostTurns:
     """The turns of one host.
 
     :ivar abandoned: the run whose lease this one takes over; ``locked_out``: whether another run had the host.
+    :ivar due: when the answer to the last turn was due, in monotonic seconds.
     """
 
     def __init__(self, context: Context, phases: Phases) -> None:
@@ -39,6 +40,7 @@ class HostTurns:
         self._clock = context.clock
         self.abandoned = ""
         self.locked_out = False
+        self.due = 0.0
         asks_azure = context.send and context.acknowledges and not context.check_mode
         self.fallback = Fallback(context, self.record_acknowledgement) if asks_azure else None
 
@@ -95,6 +97,7 @@ class HostTurns:
             state=notes["state"],
         )
         asked_at = self._clock.moment()
+        self.due = self._clock.monotonic() + request.slice
         overhead = OVERHEAD if notes["answered"] else FIRST_OVERHEAD
         control_node = {**request._asdict(), "vm_name": notes["vm_name"]}
         shown = self._context.execute(control_node, outcome, request.slice + overhead)

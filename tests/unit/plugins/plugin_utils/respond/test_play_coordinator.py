@@ -300,13 +300,13 @@ def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting
     assert meeting.twin("h1", "vm1") is None
 
 
-def test_hosts_that_are_busy_or_silent_have_work(meeting):
+def test_hosts_that_are_busy_have_work_and_silent_ones_have_none(meeting):
     tell(meeting, 1, busy=True)
     tell(meeting, 2)
-    assert meeting.others_have_work("h1", HOSTS)  # h3 has not reported anything
-    tell(meeting, 3)
-    assert not meeting.others_have_work("h1", HOSTS)
+    assert not meeting.others_have_work("h1", HOSTS)  # h3 has not reported anything
     assert meeting.others_have_work("h2", HOSTS)
+    meeting.end_tasks("h1")
+    assert not meeting.others_have_work("h2", HOSTS)
 
 
 def test_a_host_that_left_the_play_or_ended_has_no_work_and_no_preparation_before_it(meeting):
@@ -321,13 +321,6 @@ def test_a_host_that_left_the_play_or_ended_has_no_work_and_no_preparation_befor
     meeting.end("h2")
     assert not meeting.others_have_work("h1", HOSTS)
     assert not meeting.is_ahead_of_others("A1", BOTH, HOSTS)
-
-
-def test_a_host_whose_tasks_have_prepared_it_has_no_work(meeting):
-    for number in (1, 2, 3):
-        tell(meeting, number, busy=number == 1)
-    meeting.tell("h1", {"A1": BOTH}, last="prepared")
-    assert not meeting.others_have_work("h2", HOSTS)
 
 
 def test_a_host_for_which_another_process_reports_an_outcome_alone_has_no_work(meeting):
@@ -352,13 +345,15 @@ def test_a_host_that_reports_again_after_its_end_responds_again(meeting):
 
 
 def test_a_host_that_ended_is_called_when_an_event_grows_to_its_vm(meeting):
+    meeting.twin("h2", "vm2")
     tell(meeting, 2, sight={})
     meeting.end("h2")
-    assert not meeting.calls_others()
+    assert not meeting.calls(HOSTS)
     tell(meeting, 1)
     assert meeting.is_called("VM2")
     assert not meeting.is_called("vm1")
-    assert meeting.calls_others()
+    assert meeting.calls(HOSTS)
+    assert not meeting.calls(["h1", "h3"])  # where h2 has left the play
     tell(meeting, 2)
     assert not meeting.is_called("vm2")
 
@@ -366,7 +361,7 @@ def test_a_host_that_ended_is_called_when_an_event_grows_to_its_vm(meeting):
 def test_a_host_that_has_not_ended_is_not_called(meeting):
     tell(meeting, 2, sight={})
     tell(meeting, 1)
-    assert not meeting.calls_others()
+    assert not meeting.calls(HOSTS)
 
 
 def test_others_respond_until_they_have_ended_and_a_silent_one_where_that_counts(meeting):
@@ -389,12 +384,12 @@ def test_a_report_that_a_host_has_not_written_completely_does_not_count(meeting,
     replace, found = os.replace, []
 
     def looked_at_before(temporary, path):
-        found.append((meeting.obstacle("A1", BOTH), meeting.others_have_work("h1", HOSTS)))
+        found.append(meeting.obstacle("A1", BOTH))
         replace(temporary, path)
 
     monkeypatch.setattr(os, "replace", looked_at_before)
     tell(meeting, 2, A1="prepared")
-    assert found == [("vm2 has not prepared", True)]  # h3 has not reported anything
+    assert found == ["vm2 has not prepared"]
     assert meeting.obstacle("A1", BOTH) is None
 
 

@@ -198,7 +198,7 @@ def test_a_plan_goes_on_from_what_its_turn_before_has_planned(host):
 
 def test_a_phase_forgets_first_what_has_failed_before_it(host):
     following = host.responds(shown("recover"), has_failed=True, load_balancer=True)
-    files = ["forget.yml", "/return.yml", "handlers.yml", "load_balancer.yml"]
+    files = ["forget.yml", "handlers.yml", "/return.yml", "handlers.yml", "load_balancer.yml"]
     assert [step["file"] for step in following["steps"]] == files
 
 
@@ -535,10 +535,24 @@ def test_in_lockstep_a_host_that_waits_for_a_lost_one_keeps_its_place(prepared_h
     assert returns(prepared_host, prepared(), lockstep=True) == 0
 
 
-@pytest.mark.parametrize("sharing", [{"lockstep": True}, {"shares_fork": True}])
+@pytest.mark.parametrize("sharing", [{"shares_fork": True}, {"lockstep": True, "shares_fork": True}])
 def test_a_host_that_waits_for_one_without_the_role_returns_seldom(host, sharing):
     host.responds(shown("prepare"))
     assert 0 < returns(host, prepared(), **sharing) < MOST_RETURNS
+
+
+def test_in_lockstep_a_host_looks_itself_as_long_as_no_other_one_has_work(host):
+    """One that returns is blind until all others return, and those in their turn see nobody at work."""
+    assert host.responds(shown(waiting=[]), shown("prepare"), lockstep=True)["next"] == "prepare"
+    assert len(host.asked) == 2
+
+
+def test_a_host_that_is_lost_after_its_tasks_has_no_work(prepared_host):
+    host, found = prepared_host, []
+    after(host, 3, lambda: found.append(host.coordinator.others_have_work("web2", ["web1", "web2"])))
+    with pytest.raises(HostLost):
+        host.responds(HostLost("no route"), fresh=False, outcome=prepared(), acknowledge="never")
+    assert set(found) == {False}
 
 
 def test_a_host_that_shares_its_fork_returns_seldom_while_another_one_prepares_for_long(prepared_host):
@@ -556,7 +570,7 @@ def test_in_lockstep_a_host_that_has_ended_returns_seldom_and_leaves_the_others_
 
 
 @pytest.mark.parametrize(
-    "happens", [lambda host: host.tell(busy=True), lambda host: host.coordinator._set("called", "vm3", True)]
+    "happens", [lambda host: host.tell(busy=True), lambda host: host.coordinator._set("called", "vm2", True)]
 )
 def test_in_lockstep_a_host_that_stays_for_long_lets_a_busy_or_called_one_go_on_at_once(prepared_host, happens):
     host, began = prepared_host, prepared_host.now
@@ -946,6 +960,7 @@ def test_in_lockstep_a_host_that_has_ended_stays_and_is_called_back_when_an_even
 
 
 def test_in_lockstep_a_host_lets_others_go_on_when_its_event_has_grown_to_one_that_has_ended(host):
+    host.coordinator.twin("web2", "vm2")
     host.coordinator.publish(HostReport("web2", "vm2"))
     host.coordinator.end("web2")
     assert host.responds(shown(), lockstep=True) == {"next": "wait"}
