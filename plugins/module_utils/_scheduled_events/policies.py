@@ -74,14 +74,15 @@ def depends_on_not_before(event: ScheduledEvent, config: Config) -> bool:
 def lead_time(event: ScheduledEvent, config: Config) -> float:
     """Seconds before NotBefore at which the preparation begins at the latest; infinite: when it is announced."""
     rule = decisions.rule_for(event, config.rules)
-    around = BEGINS_WITHIN + config.margin
+    is_left = left_to_controller(event, config)
+    around = BEGINS_WITHIN + (max(config.margin, config.controller_grace) if is_left else config.margin)
     if rule.lead_time is not None:
-        return max(rule.lead_time, config.usual + around)
-    if not rule.windows and (may_approve(event, config) or left_to_controller(event, config)):
+        return max(rule.lead_time, min(config.usual, config.hook_timeout) + around)
+    if not rule.windows and (may_approve(event, config) or is_left):
         return math.inf
     # An early preparation is of no use: the event begins at NotBefore.
-    least = min(LEAST_PATIENCE, config.hook_timeout)
-    return (config.hook_timeout if config.patience is None else max(config.patience, least)) + around
+    patience = config.hook_timeout if config.patience is None else max(config.patience, LEAST_PATIENCE)
+    return min(config.hook_timeout, patience) + around
 
 
 def hooks_end_by(not_before: float, *, now: float, margin: float) -> float:

@@ -1931,7 +1931,10 @@ def test_an_acknowledged_event_waits_for_no_window_that_opens_after_it():
         ({"acknowledge": "never", "patience": 90.0}, ["vm1"], 1200 - 105),
         ({"acknowledge": "never", "patience": 0.8}, ["vm1"], 1200 - 75),
         ({"acknowledge": "never", "patience": 0.8, "hook_timeout": 20.0}, ["vm1"], 1200 - 35),
+        ({"acknowledge": "never", "patience": 800.0}, ["vm1"], 1200 - 615),  # hooks cannot use more
+        ({"rules": late(100), "usual": 7 * 3600.0}, ["vm1"], 1200 - 615),
         ({"acknowledge": "never", "rules": late(100)}, ["vm1"], 1200 - 100),
+        ({"acknowledge": "controller", "controller_grace": 300.0, "rules": late(100)}, ["vm1"], 1200 - 305),
         ({"acknowledge": "any"}, ["vm1", "vm2"], None),
         ({"acknowledge": "controller"}, ["vm1", "vm2"], None),
     ],

@@ -1095,7 +1095,9 @@ class World(RuleBasedStateMachine):
         lead_time = self.late[0]
         if not event.not_before or (not any(self.late) and acknowledged and self._action(event) == "prepare"):
             return 0.0
-        least = max(lead_time, self.usual + 5 + MARGIN) if lead_time else TIMEOUT + 5 + MARGIN
+        is_left = self.options["acknowledge"] == "controller" and self._action(event) == "prepare"
+        around = 5 + (max(MARGIN, self.options["controller_grace"]) if is_left else MARGIN)
+        least = max(lead_time, min(self.usual, TIMEOUT) + around) if lead_time else TIMEOUT + around
         return event.not_before.timestamp() - least
 
     def _is_too_early(self, event):

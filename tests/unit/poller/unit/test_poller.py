@@ -944,6 +944,16 @@ def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pe
     assert shown(quiet)[0] is pending
 
 
+def test_a_command_from_before_the_name_of_the_vm_is_known_does_not_make_the_poller_spin(quiet, now):
+    pauses = []
+    quiet._inbox = types.SimpleNamespace(wait=lambda pause, _take: pauses.append(pause))
+    quiet._polls, quiet._next_poll = status.Polls(), now[0] + 1.0
+    quiet._display.next_heartbeat = quiet._watchdog.next_sign = now[0] + 30.0
+    quiet._results = [terms.ApprovalResult("x", accepted=False)]
+    quiet._wait()
+    assert pauses == [1.0]
+
+
 def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, now, monkeypatch):
     attempts = []
     monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))

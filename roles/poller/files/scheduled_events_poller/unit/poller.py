@@ -205,7 +205,7 @@ class Poller:
         until = [self._display.next_heartbeat, self._watchdog.next_sign, now + 1.0]
         if not self._polling.busy:
             until.append(self._next_poll)
-        if self._results:
+        if self._results and self._polls.vm_name is not None:
             until.append(self._blocked_until)
         if self._acknowledger.next_attempt is not None and self._acknowledger.next_attempt > now:
             until.append(self._acknowledger.next_attempt)
