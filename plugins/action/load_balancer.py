@@ -13,6 +13,7 @@ from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, wrong_state
 from ..module_utils._load_balancer.record import DrainError
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.other_host import OtherHostError
+from ..plugin_utils._ansible.strategy import refuse_sharing
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._balancers.providers import RecordFailed, balancers_of, behind_haproxy, in_pools
@@ -27,6 +28,7 @@ class ActionModule(HostOrHereAction, ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         variables = task_vars or {}
         options = arguments_of(self, OPTIONS)
+        refuse_sharing(self._task, "load_balancer", run_once=False)
         if wrong_state(options):
             raise AnsibleActionFail(wrong_state(options))
         unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]

@@ -15,6 +15,7 @@ from ..module_utils._maintenance_calls import CHECK, DECISION, OPTIONS, SURVEY, 
 from ..module_utils._module import COMMON_OPTIONS
 from ..plugin_utils._ansible.core import arguments_of, play_id
 from ..plugin_utils._ansible.other_host import OtherHostError
+from ..plugin_utils._ansible.strategy import refuse_sharing
 from ..plugin_utils._gate.decision import GateError
 from ..plugin_utils._gate.gate import Gate
 from ..plugin_utils._gate.marking import mark
@@ -32,6 +33,7 @@ class ActionModule(ActionBase):
         store = Store(Path(constants.DEFAULT_LOCAL_TMP))
         try:
             if arguments["step"] == CHECK:
+                refuse_sharing(self._task, "rolling_maintenance")
                 refusal = refusal_of_role(variables, self._templar.template, "rolling_maintenance")
                 return {**result, "changed": False, **({"failed": True, "msg": refusal} if refusal else {})}
             if arguments["step"] == WAIT:

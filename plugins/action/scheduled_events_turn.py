@@ -29,7 +29,12 @@ from ..plugin_utils._ansible.core import (
 )
 from ..plugin_utils._ansible.other_host import HostLost, limited
 from ..plugin_utils._ansible.run import digest, refuse_ended_run, run_id_of, this_job, this_owner
-from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
+from ..plugin_utils._ansible.strategy import (
+    refuse_late_hosts,
+    refuse_sharing,
+    runs_each_host_alone,
+    warning_of_few_forks,
+)
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
 from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
@@ -75,6 +80,7 @@ class ActionModule(ArmAction):
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
+        refuse_sharing(self._task, "respond")
         self._failed_task = failed_task(self._variables)
         if options["reached"] is False and self._failed_task and self._failed_task.action == self._task.action:
             return {**self._failed_task.result}  # no task of the phase: the turn after it

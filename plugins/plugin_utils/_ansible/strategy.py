@@ -58,6 +58,20 @@ def batches(hosts: t.Sequence[str], serial: t.Sequence[int | str]) -> list[list[
     return found
 
 
+def refuse_sharing(task: t.Any, role: str, *, run_once: bool = True) -> None:
+    """Refuse keywords with which a role is not for each host by itself.
+
+    :param run_once: whether this one, too.
+    :raises AnsibleActionFail: one is set.
+    """
+    keywords = {"delegate_to": task.delegate_to, "run_once": run_once and task.run_once}
+    for name in (name for name, value in keywords.items() if value):
+        raise AnsibleActionFail(
+            f"{name} is set for the role {role}, which is for each host by itself: one result would count for several "
+            "hosts. Remove the keyword from the role, its block, or apply"
+        )
+
+
 def refuse_late_hosts(*, strategy: str, serial: t.Sequence[int | str], hosts: int, forks: int) -> None:
     """Refuse a play that begins with some of its hosts only when others have ended.
 

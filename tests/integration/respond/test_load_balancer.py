@@ -111,6 +111,23 @@ def test_a_host_under_maintenance_is_prepared_when_not_before_is_near_whatever_i
     assert approved["at_real"] - scheduled["at_real"] >= 14  # a second is lost to rounding
 
 
+@pytest.mark.timeout(900)
+def test_extra_variables_of_the_load_balancer_replace_nothing_that_the_phase_decides(fleet_of):
+    hosts = fleet_of("web1", options=("--manual-clock",))
+    event_id = hosts.emulator.schedule("Reboot", "web1", notice=900)
+    hosts.emulator.start(event_id)
+    own = {"drain_timeout": 600, "on_timeout": "fail", "holder": "ops", "state": "active"}
+    options = (word for name, value in own.items() for word in ("-e", f"load_balancer_{name}={value}"))
+    with socket.create_connection(("127.0.0.1", hosts.backends["web1"].port)):
+        started = hosts.start(*options)
+        until(lambda: "after 0 s it still has 1 on port" in started.output or not started.running, what="the drain")
+    assert hosts.backends["web1"].flag.exists()
+    hosts.emulator.complete(event_id)
+    run = started.result()
+    assert run.rc == 0, run.output
+    assert hosts.left_behind() == []
+
+
 def kill(run, results, later):
     """Kill a run some time after it has so many results: a time alone is often before the first or after the end."""
     until(lambda: len(run.tasks) >= results or not run.running, what=f"{results} results")

@@ -63,6 +63,22 @@ def test_a_notified_handler_has_ended_before_the_event_is_acknowledged(hosts_of,
         assert result(run, name)["recovered"] == [event_id]
 
 
+def test_a_handler_that_a_failed_preparation_notified_runs_before_the_recovery(hosts_of):
+    hosts = hosts_of("vm1")
+    hosts.emulator.schedule("Redeploy", "vm1", notice=120, started_for=1)
+    notify = {"ansible.builtin.command": "true", "notify": "Finish the change"}
+    trace = {"ansible.legacy.leave_trace": {"path": "{{ vm_directory }}/finished", "line": "recovered"}}
+    for name, tasks in (("fails", [notify, {"ansible.builtin.fail": {"msg": "no"}}]), ("recovers", [trace])):
+        (hosts.directory / name).write_text(json.dumps(tasks))
+    own = {
+        "respond_prepare_tasks": str(hosts.directory / "fails"),
+        "respond_recover_tasks": str(hosts.directory / "recovers"),
+    }
+    run = hosts.run(playbook=[play_with_handler()], host_vars=with_handler("vm1", vm1=own))
+    assert run.rc == 2, run.output
+    assert (hosts.directory / "vm1" / "finished").read_text().splitlines()[1:] == ["recovered"]
+
+
 @pytest.mark.parametrize("strategy", ["linear", "free"])
 def test_a_failing_handler_holds_the_event_and_the_next_run_finishes_the_work(hosts_of, strategy):
     hosts = hosts_of("vm1", "vm2")

@@ -14,6 +14,7 @@ from plugins.plugin_utils._ansible.strategy import (
     batches,
     pins_hosts,
     refuse_late_hosts,
+    refuse_sharing,
     runs_each_host_alone,
     warning_of_few_forks,
 )
@@ -129,3 +130,16 @@ def test_an_event_of_several_hosts_warns_if_the_play_has_fewer_forks_than_hosts(
 def test_an_event_of_one_host_and_a_play_with_enough_forks_do_not_warn(resources, forks):
     assert warning_of_few_forks([{"resources": resources}], hosts=40, forks=forks) == ""
     assert warning_of_few_forks([], hosts=40, forks=forks) == ""
+
+
+@pytest.mark.parametrize(
+    ("keywords", "refused"), [({"delegate_to": "lb1"}, "delegate_to"), ({"run_once": True}, "run_once")]
+)
+def test_a_keyword_with_which_a_result_counts_for_several_hosts_is_refused(keywords, refused):
+    task = types.SimpleNamespace(**{"delegate_to": None, "run_once": False, **keywords})
+    with pytest.raises(AnsibleActionFail, match=f"{refused} is set for the role respond"):
+        refuse_sharing(task, "respond")
+
+
+def test_run_once_is_accepted_where_each_host_can_be_the_only_one():
+    refuse_sharing(types.SimpleNamespace(delegate_to=None, run_once=True), "load_balancer", run_once=False)
