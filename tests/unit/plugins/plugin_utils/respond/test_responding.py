@@ -542,7 +542,7 @@ def test_a_host_that_waits_for_one_without_the_role_returns_seldom(host, sharing
 
 
 def test_in_lockstep_a_host_looks_itself_as_long_as_no_other_one_has_work(host):
-    """One that returns is blind until all others return, and those in their turn see nobody at work."""
+    """One that returns looks at nothing until all others return, which see no reason for that."""
     assert host.responds(shown(waiting=[]), shown("prepare"), lockstep=True)["next"] == "prepare"
     assert len(host.asked) == 2
 
