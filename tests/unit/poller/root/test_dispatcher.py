@@ -101,7 +101,7 @@ def test_a_look_leaves_no_descriptor_open(root_side, look):
     before = os.listdir("/proc/self/fd")
     look()
     dispatcher.spawner(root_side.directories)([])
-    assert os.listdir("/proc/self/fd") == before
+    assert set(os.listdir("/proc/self/fd")) <= set(before)  # those of earlier tests may be closed meanwhile
 
 
 def test_a_repeated_request_neither_replaces_its_job_nor_revises_it(root_side, starter, look):

@@ -64,7 +64,7 @@ def test_while_a_worker_of_ansible_lives_no_process_that_it_forks_takes_the_run_
 def test_asking_leaves_no_connection_to_a_process_open():
     before = os.listdir("/proc/self/fd")
     ask_all(HOSTS, lambda _host: {}, forks=3, timeout=PATIENCE)
-    assert os.listdir("/proc/self/fd") == before
+    assert set(os.listdir("/proc/self/fd")) <= set(before)  # those of earlier tests may be closed meanwhile
 
 
 def test_no_process_goes_on_with_the_code_of_the_one_that_asks(tmp_path):
