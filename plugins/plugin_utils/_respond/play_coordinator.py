@@ -222,11 +222,11 @@ class PlayCoordinator:
         at_work = {digest(host) for host in hosts} - self._marks("ended")
         if unknown and at_work - self._marks("hosts"):
             return True
-        return bool(self._hosts_of(names - unknown) & at_work)
+        return any(host in at_work for host in self._hosts_of(names - unknown))
 
-    def _hosts_of(self, vms: t.Iterable[str]) -> set[str]:
-        """The marks of the hosts of these VMs, by the marks of the VMs."""
-        return {digest((self._directory / "names" / vm).read_text()) for vm in vms}
+    def _hosts_of(self, vms: t.Iterable[str]) -> t.Iterator[str]:
+        """The marks of the hosts of these VMs, by the marks of the VMs. Each is a file to read: take what is needed."""
+        return (digest((self._directory / "names" / vm).read_text()) for vm in vms)
 
     def is_called(self, vm_name: str) -> bool:
         """Whether an event has grown to a VM whose host has ended."""
@@ -234,7 +234,8 @@ class PlayCoordinator:
 
     def calls(self, hosts: t.Iterable[str]) -> bool:
         """Whether one of these hosts that has ended is called."""
-        return bool(self._hosts_of(self._marks("called") & self._marks("names")) & set(map(digest, hosts)))
+        active = set(map(digest, hosts))
+        return any(host in active for host in self._hosts_of(self._marks("called") & self._marks("names")))
 
     def others_respond(self, host: str, hosts: t.Iterable[str], *, silent: bool) -> bool:
         """Whether another one of these hosts has not ended; ``silent``: or has not reported anything."""
