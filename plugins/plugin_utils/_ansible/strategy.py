@@ -64,8 +64,8 @@ def refuse_sharing(task: t.Any, role: str, *, run_once: bool = True) -> None:
     :param run_once: whether this one, too.
     :raises AnsibleActionFail: one is set.
     """
-    keywords = {"delegate_to": task.delegate_to, "run_once": run_once and task.run_once}
-    for name in (name for name, value in keywords.items() if value):
+    name = "delegate_to" if task.delegate_to else "run_once" if run_once and task.run_once else ""
+    if name:
         raise AnsibleActionFail(
             f"{name} is set for the role {role}, which is for each host by itself: one result would count for several "
             "hosts. Remove the keyword from the role, its block, or apply"

@@ -42,7 +42,10 @@ class Stay:
         self._coordinator.rest(self._host, rests=True)
 
     def rests(self) -> bool:
-        """Wait a little while another host has its preparation or the acknowledgement before it; whether it has."""
+        """Wait a little while another host has its preparation or the acknowledgement before it; whether it has.
+
+        In lockstep, :meth:`gives_way` waits.
+        """
         rest = self._notes["rest"]
         if not rest:
             return False
@@ -50,10 +53,7 @@ class Stay:
             self._notes["rest"] = None
             self._coordinator.rest(self._host, rests=False)
             return False
-        if self._context.lockstep:
-            if not self.makes_room():
-                self._clock.sleep(REST_STEP)
-        else:
+        if not self._context.lockstep:
             self._coordinator.rest(self._host, rests=True, holds_fork=True)
             keeps = self._may_keep_fork()
             self._clock.sleep(REST_STEP if keeps else rest["stay"])
@@ -66,6 +66,8 @@ class Stay:
         gives = self.makes_room() if self._context.lockstep else self.has_stayed() and not self._may_keep_fork()
         if gives:
             self._coordinator.rest(self._host, rests=True)
+        elif self._context.lockstep:
+            self._clock.sleep(REST_STEP)
         return gives
 
     def has_stayed(self) -> bool:
