@@ -130,7 +130,12 @@ def test_what_the_emulator_refuses_is_shown_with_its_reason(emulate, outcome, wo
         ("[" * 200_000, "not JSON"),
         ('{"vms": [{"name": "vm1", "adress": "127.0.40.1"}]}', "vms[0].adress: unknown key, expected one of address"),
         ('{"vms": [{"name": "vm1", "address": "vm1"}]}', 'vms[0].address: "vm1" is not an IP address'),
-        ('{"vms": [{"name": "vm1", "from": ["127.0.0.1"]}]}', "no VM of the fleet has an address"),
+        ('{"vms": [{"name": "vm1", "from": ["127.0.0.1"]}]}', "VM vm1 has no address that it can call. Add --listen"),
+        (
+            '{"vms": [{"name": "vm1", "address": "127.0.40.1"}, {"name": "vm2", "from": ["127.0.0.9"]}]}',
+            "VM vm2 has no address that it can call",
+        ),
+        ('{"vms": [{"name": "vm1", "address": "0.0.0.0"}]}', "is not an address of one VM. Use from, and --listen"),
     ],
 )
 def test_a_fleet_file_that_cannot_be_served_is_refused(outcome, tmp_path, text, message):

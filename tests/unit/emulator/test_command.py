@@ -187,10 +187,12 @@ def test_options_that_contradict_are_refused(tmp_path, capsys, arguments, messag
     assert message in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_refused_with_its_address(tmp_path, capsys):
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_port_in_use_is_refused_with_its_address(tmp_path, capsys, shares):
     fleet = tmp_path / "fleet.json"
     fleet.write_text(json.dumps(FLEET))
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shares)
         taken.bind(("127.0.40.2", 0))
         taken.listen()
         port = taken.getsockname()[1]
@@ -274,3 +276,11 @@ def test_a_fleet_file_is_checked_without_serving_it(tmp_path, capsys):
     fleet.write_text(json.dumps(FLEET))
     assert main(["check-fleet", str(fleet)]) == 0
     assert capsys.readouterr().out == f"{fleet}: 2 VMs\n"
+
+
+def test_the_command_imports_nothing_from_the_working_directory(tmp_path):
+    (tmp_path / "argparse.py").write_text("raise SystemExit('imported')")
+    result = subprocess.run(
+        [COMMAND, "--help"], cwd=tmp_path, env={**os.environ, "PYTHON": sys.executable}, check=False
+    )
+    assert result.returncode == 0

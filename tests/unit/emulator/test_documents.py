@@ -168,3 +168,10 @@ def test_23_the_raw_fields_of_a_live_event_can_change_and_so_does_the_incarnatio
     after = served.get("web1").json
     assert after["Events"][0]["Description"] == "\u00fc\ud800"
     assert after["DocumentIncarnation"] == before["DocumentIncarnation"] + 1
+
+
+def test_an_event_is_acknowledged_by_the_id_that_its_document_shows(emulate):
+    served = emulate()
+    served.schedule("Reboot", "web1", overrides={"EventId": "of-another-kind"})
+    assert served.post("web1", served.events("web1")[0]["EventId"]).status == 200
+    assert served.events("web1")[0]["EventStatus"] == "Started"

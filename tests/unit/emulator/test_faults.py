@@ -26,6 +26,15 @@ def test_18_a_burst_of_410_ends_after_its_count(emulate):
     assert [served.get("web1").status for _number in range(4)] == [410, 410, 410, 200]
 
 
+def test_18_a_fault_that_is_used_up_is_not_shown(emulate):
+    served = emulate()
+    inject(served, kind="status", status=500, count=1, vms=["web1", "web2"])
+    served.get("web1")
+    assert len(served.control("GET", "faults").json["faults"]) == 1
+    served.get("web2")
+    assert served.control("GET", "faults").json["faults"] == []
+
+
 def test_18_a_count_is_each_vms_own(emulate):
     served = emulate()
     inject(served, kind="status", status=500, count=1)

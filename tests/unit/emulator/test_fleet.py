@@ -58,6 +58,12 @@ def test_21_a_flexible_vm_has_a_prefix_and_six_characters_as_hostname():
         ({"vms": [vm(placement_group="pg")]}, 'vms[0].placement_group: "pg" is not for this kind'),
         ({"vms": [vm(fault_domain=1.5)]}, "vms[0].fault_domain: 1.5 is not a whole number"),
         ({"vms": [vm(gpu="yes")]}, 'vms[0].gpu: "yes" is not true or false'),
+        ({"vms": [vm(fault_domain="²")]}, 'vms[0].fault_domain: "\\u00b2" is not a number'),
+        ({"vms": [vm(policy={"userInitiatedReboots": {}})]}, "vms[0].policy.userInitiatedReboots: unknown key"),
+        (
+            {"vms": [vm(policy={"userInitiatedReboot": {"automaticallyApprove": "yes"}})]},
+            'vms[0].policy.userInitiatedReboot.automaticallyApprove: "yes" is not true or false',
+        ),
         ({"vms": [vm(zone=1)]}, "vms[0].zone: 1 is not a string"),
         ({"vms": [vm(colour="red")]}, "vms[0].colour: unknown key, expected one of address, fault_domain"),
         ({"vms": [{"name": "vm1", "adress": "127.0.10.1"}]}, "vms[0].adress: unknown key, expected one of address"),
@@ -100,3 +106,8 @@ def test_a_good_file_is_loaded(tmp_path):
     path = tmp_path / "fleet.json"
     path.write_text(json.dumps({"vms": [vm()]}))
     assert load_fleet(str(path)).addresses == ("127.0.10.1",)
+
+
+def test_numbers_and_booleans_may_be_the_text_that_a_template_gives():
+    [machine] = parse_fleet({"vms": [vm(fault_domain="2", gpu="True", spot="False")]}).machines
+    assert (machine.fault_domain, machine.gpu, machine.spot) == (2, True, False)

@@ -6,6 +6,7 @@
 
 import pytest
 from scheduled_events_emulator.checks import InputError
+from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.platform import NoSuchEvent, WrongPhase
 
 
@@ -276,6 +277,17 @@ def test_20_deallocation_clears_events_that_wait_for_one_another_and_starts_none
     assert world.platform.deallocate(world.machine("web1")) == [first.event_id, second.event_id]
     assert world.seen_by("web1") == []
     assert [event.status for event in world.platform.ended] == ["Cleared", "Cleared"]
+
+
+def test_20_deallocation_clears_what_was_to_follow_for_the_vm_alone(simulate):
+    world = simulate()
+    first = world.schedule("Reboot", "web1")
+    alone, both = (parse_spec({"type": "Freeze", "vms": vms}) for vms in (["WEB1"], ["web1", "web2"]))
+    world.platform.reserve([alone, both])
+    for spec in (alone, both):
+        world.platform.follow(first.event_id, spec)
+    world.platform.deallocate(world.machine("web1"))
+    assert [event.event_id for event in world.seen_by("web1")] == [both.event_id]
 
 
 def test_20_deallocation_takes_the_vm_out_of_an_event_of_several(simulate):

@@ -165,6 +165,7 @@ MALFORMED = [
     json.dumps({"StartRequests": [ID]}),
     '{"StartRequests": [{}]}',
     '{"StartRequests": [{"EventId": 7}]}',
+    pytest.param(json.dumps({"StartRequests": [{"EventId": "x" * 2**20}]}), id="longer than a MiB"),
     json.dumps({"StartRequests": [{"EventId": ID}, {}]}),
 ]
 
@@ -193,6 +194,15 @@ def test_12_an_event_out_of_scope_is_unknown(emulate):
     event_id = served.schedule("Reboot", "alone")
     assert served.post("web1", event_id).status == 400
     assert served.events("alone")[0]["EventStatus"] == "Scheduled"
+
+
+def test_12_each_post_that_is_refused_is_in_the_log(emulate, send):
+    served = emulate(rate_limit=3)
+    for headers in ({}, {**METADATA, "X-Forwarded-For": "127.0.10.1"}):
+        send(served.endpoint("web1"), "POST", EVENTS, headers=headers, body=json.dumps({"StartRequests": []}))
+    for version in ("latest", "2020-07-01"):
+        served.post("web1", ID, version=version)
+    assert [entry["status"] for entry in served.log("post")] == [400, 400, 400, 429]
 
 
 def test_18_over_five_requests_a_second_a_vm_is_throttled_in_plain_text(emulate):

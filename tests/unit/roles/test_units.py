@@ -50,7 +50,7 @@ def unit(template, **values):
     ],
 )
 def test_a_unit_has_its_sandbox_and_no_more_rights(template, rights):
-    found = unit(template, __emulator_user="emulator", emulator_port=1024, emulator_control_port=1024)
+    found = unit(template, __emulator_user="emulator", emulator_port="1024", emulator_control_port=1024)
     assert {name: found.get(name) for name in (*SANDBOX, *rights)} == {**SANDBOX, **rights}
 
 

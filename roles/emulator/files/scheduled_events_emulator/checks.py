@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
@@ -63,8 +64,17 @@ class Fields:
         """Return the path of ``key`` for a message."""
         return f"{self._path}.{key}" if self._path else key
 
-    def _read(self, key: str, default: Any, is_right: Callable[[Any], bool], expected: str) -> Any:
+    def _read(
+        self,
+        key: str,
+        default: Any,
+        is_right: Callable[[Any], bool],
+        expected: str,
+        convert: Callable[[str], Any] = str,
+    ) -> Any:
         value = self._values.get(key)
+        if isinstance(value, str):
+            value = convert(value)
         if value is None and default is REQUIRED:
             raise InputError(f"{self.where(key)}: missing, expected a value")
         if value is not None and not is_right(value):
@@ -86,7 +96,8 @@ class Fields:
 
     def boolean(self, key: str, default: bool) -> bool:
         """Return the boolean ``key``."""
-        return bool(self._read(key, default, lambda value: isinstance(value, bool), "true or false"))
+        expected = "true or false"
+        return bool(self._read(key, default, lambda value: isinstance(value, bool), expected, _boolean_of))
 
     def number(self, key: str, default: Any = REQUIRED, *, least: float = 0) -> Any:
         """Return the number ``key``, at least ``least``."""
@@ -95,7 +106,7 @@ class Fields:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             return is_number and least <= value <= 1e10  # nor NaN
 
-        return self._read(key, default, is_right, f"a number of at least {least:g}")
+        return self._read(key, default, is_right, f"a number of at least {least:g}", _number_of)
 
     def integer(self, key: str, default: Any = REQUIRED, *, least: int = 0) -> Any:
         """Return the whole number ``key``, at least ``least``."""
@@ -123,6 +134,19 @@ class Fields:
     def mapping(self, key: str) -> dict[str, Any]:
         """Return the object ``key``, by default an empty one."""
         return dict(self._read(key, {}, lambda value: isinstance(value, dict), "an object"))
+
+
+# A template gives text with ansible-core before 2.19, whatever the type of the value.
+
+
+def _boolean_of(text: str) -> Any:
+    return {"True": True, "False": False}.get(text, text)
+
+
+def _number_of(text: str) -> Any:
+    if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", text):
+        return text
+    return float(text) if "." in text else int(text)
 
 
 def _is_list(value: Any) -> bool:

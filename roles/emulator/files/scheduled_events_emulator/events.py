@@ -130,6 +130,11 @@ class Event:
         """The one EventId of all its states."""
         return self.spec.event_id
 
+    @property
+    def shown_id(self) -> str:
+        """The EventId that documents show, which acknowledges the event."""
+        return str(self.overrides.get("EventId", self.event_id))
+
     def to_json(self) -> dict[str, Any]:
         """Return the event as the control API shows it."""
         impact = max(self.spec.duration, 0)

@@ -39,7 +39,7 @@ class Fault:
 
     def takes(self, vm: str, method: str, path: str, now: float) -> bool:
         """Return whether the request fails this way; a counted fault is used up by that."""
-        if self.until is not None and now >= self.until:
+        if not self.is_in_force(now, frozenset((vm,))):
             return False
         if method not in self.methods or path not in self.paths or (self.vms is not None and vm not in self.vms):
             return False
@@ -48,6 +48,11 @@ class Fault:
             self.left[vm] = max(0, left - 1)
             return left > 0
         return True
+
+    def is_in_force(self, now: float, vms: frozenset[str]) -> bool:
+        """Return whether a request of one of its VMs, else of ``vms``, can still meet the fault."""
+        is_left = self.count is None or any(self.left.get(vm, self.count) for vm in self.vms or vms)
+        return is_left and (self.until is None or now < self.until)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fault as the control API shows it."""
@@ -127,5 +132,5 @@ class Faults:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the faults still in force."""
-        now = self._monotonic()
-        return [fault.to_json() for fault in self._faults if fault.until is None or now < fault.until]
+        now, vms = self._monotonic(), frozenset(machine.name for machine in self._fleet.machines)
+        return [fault.to_json() for fault in self._faults if fault.is_in_force(now, vms)]

@@ -18,6 +18,10 @@ from scheduled_events_emulator.checks import REQUIRED, Fields, InputError, shown
 
 KINDS = ("single", "availability_set", "scale_set_uniform", "scale_set_flexible", "cloud_service")
 
+# Of scheduledEventsPolicy.
+APPROVALS = ("userInitiatedReboot", "userInitiatedRedeploy", "allInstancesDown")
+APPROVES, TARGETS = "automaticallyApprove", "scheduledEventsAdditionalPublishingTargets"
+
 # One key of a scope: everyone in the scope sees the scope's events.
 Scope = tuple[Optional[str], ...]
 
@@ -151,6 +155,14 @@ def _check_name(fields: Fields, name: str, kind: str, set_name: str | None) -> N
         raise fields.fail("name", f"a name of kind {kind}: {patterns[kind][1]}")
 
 
+def _policy(fields: Fields) -> dict[str, Any]:
+    policy = fields.mapping("policy")
+    parts = Fields(policy, fields.where("policy"), (*APPROVALS, TARGETS))
+    for name in APPROVALS:
+        Fields(parts.mapping(name), parts.where(name), (APPROVES,)).boolean(APPROVES, False)
+    return policy
+
+
 def _machine(value: Any, path: str) -> Machine:
     fields = Fields(value, path, KEYS)
     kind = fields.text("kind", "single", choices=KINDS)
@@ -160,6 +172,10 @@ def _machine(value: Any, path: str) -> Machine:
         raise fields.fail("set", f"right for kind {kind}: every kind but single has a set, single has none")
     _check_name(fields, name, kind, set_name)
     address = fields.text("address", None)
+    if address is not None:
+        address = _address(fields, "address", address)
+        if ipaddress.ip_address(address).is_unspecified:
+            raise fields.fail("address", "an address of one VM. Use from, and --listen")
     sources = fields.texts("from", [])
     resource_name = _text(fields, "resource_name", name)
     if resource_name.lower() != name.lower():
@@ -180,9 +196,9 @@ def _machine(value: Any, path: str) -> Machine:
         fault_domain=fields.integer("fault_domain", 0),
         gpu=fields.boolean("gpu", False),
         spot=fields.boolean("spot", False),
-        address=_address(fields, "address", address) if address is not None else None,
+        address=address,
         sources=tuple(_address(fields, "from", source) for source in sources),
-        policy=fields.mapping("policy"),
+        policy=_policy(fields),
         profile=fields.mapping("profile"),
     )
 

@@ -27,7 +27,7 @@ from scheduled_events_emulator.events import (
     Event,
     EventSpec,
 )
-from scheduled_events_emulator.fleet import Fleet, Machine, Scope
+from scheduled_events_emulator.fleet import APPROVES, Fleet, Machine, Scope
 
 KEPT_ENDED_EVENTS = 1000
 KEPT_ENTRIES = 100_000  # of the journal
@@ -206,8 +206,8 @@ class Platform:
 
     def _is_approved_by_policies(self, spec: EventSpec) -> bool:
         """Whether a user restarts or redeploys VMs whose policies approve that beforehand."""
-        policies = [self.fleet.find(name).policy.get(f"userInitiated{spec.event_type}") for name in spec.vms]
-        return spec.source == "User" and all(each == {"automaticallyApprove": True} for each in policies)
+        policies = [self.fleet.find(name).policy.get(f"userInitiated{spec.event_type}") or {} for name in spec.vms]
+        return spec.source == "User" and all(each.get(APPROVES) is True for each in policies)
 
     def _advise(self, event: Event) -> None:
         """Show a hint, which neither starts nor can be acknowledged."""
@@ -255,6 +255,9 @@ class Platform:
             self._scopes[event.scope].changed(event.spec.event_type)
             self._log("cleared", event, vm=machine.name)
         for event in alone:
+            followers = self._followers.pop(event.event_id.lower(), [])
+            others = [spec for spec in followers if {name.lower() for name in spec.vms} != {machine.name.lower()}]
+            self._followers[event.event_id.lower()] = others
             self._go_on_after(event)
         cleared = [event.event_id for event in own]
         self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
@@ -267,7 +270,7 @@ class Platform:
 
         Unless ``partly``, one unknown id keeps all from being approved.
         """
-        array = self.scope_state(machine).events
+        array = {event.shown_id.lower(): event for event in self.scope_state(machine).events.values()}
         unknown = [event_id for event_id in event_ids if event_id.lower() not in array]
         if unknown and not partly:
             return [], unknown

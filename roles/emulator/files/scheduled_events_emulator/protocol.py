@@ -14,6 +14,7 @@ import re
 import socket
 import struct
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -78,14 +79,20 @@ class Caller:
 class Refused(Exception):
     """A request that breaks a rule of the protocol."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, *, event_ids: Sequence[str] = (), content_type: str = JSON) -> None:
         super().__init__(status)
         self.status = status
         self.body = body
+        self.event_ids = event_ids
+        self.content_type = content_type
 
 
 def _bad_request(reason: str) -> Refused:
     return Refused(400, render_error(f"Bad request: . {reason}"))
+
+
+def _malformed(reason: str) -> Refused:
+    return _bad_request(f"Malformed request body: {reason}")
 
 
 def _answer(body: bytes, *, status: int = 200, content_type: str = JSON, **headers: str) -> web.Response:
@@ -125,10 +132,8 @@ class Imds:
         caller = self.callers[machine.name]
         path = _kind(request.path)
         self._count(caller, request.method, path)
-        if self._is_throttled(caller):
-            caller.throttled += 1
-            return _answer(THROTTLED, status=429, content_type=TEXT)
         try:
+            self._throttle(caller)
             kind = self._check_target(request, path)
             fault = self._faults.match(caller.machine.name, request.method, kind)
             if fault is not None:
@@ -138,10 +143,14 @@ class Imds:
                     return failed
             return await self._serve(request, caller, kind)
         except web.RequestPayloadError:
-            refused = self._malformed(caller.machine.name, "it cannot be decoded")
+            refused = _malformed("it cannot be decoded")
+        except web.HTTPRequestEntityTooLarge:
+            refused = _malformed("it is too large")
         except Refused as error:
             refused = error
-        return _answer(refused.body, status=refused.status)
+        if request.method == "POST" and path == "events":
+            self._log_post(caller.machine.name, refused.event_ids, refused.status, [])
+        return _answer(refused.body, status=refused.status, content_type=refused.content_type)
 
     # Who calls, and how often
 
@@ -156,19 +165,19 @@ class Imds:
         caller.first = now if caller.first is None else caller.first
         caller.last = now
 
-    def _is_throttled(self, caller: Caller) -> bool:
-        """Count a request of the VM and return whether it is over the rate: real time, all paths, any second."""
+    def _throttle(self, caller: Caller) -> None:
+        """Count a request of the VM; refused above the rate: real time, all paths, any second. Raises Refused."""
         limit = self._settings.rate_limit
         if limit == 0:
-            return False
+            return
         now = self._monotonic()
         recent = caller.recent
         while recent and now - recent[0] >= 1.0:
             recent.popleft()
         if len(recent) >= limit:
-            return True
+            caller.throttled += 1
+            raise Refused(429, THROTTLED, content_type=TEXT)
         recent.append(now)
-        return False
 
     # The rules
 
@@ -248,22 +257,19 @@ class Imds:
         try:
             event_ids = _start_requests(body)
         except ValueError as error:
-            raise self._malformed(name, str(error)) from None
+            raise _malformed(str(error)) from None
         refusal = self._settings.unknown_event_status
         approved, unknown = self._platform.approve(caller.machine, event_ids, partly=refusal == 200)
         status = refusal if unknown else 200
-        self._log_post(name, event_ids, status, approved)
         if status != 200:
-            raise Refused(status, render_error(f"Bad request: . Unknown EventId {unknown[0]}"))
+            body = render_error(f"Bad request: . Unknown EventId {unknown[0]}")
+            raise Refused(status, body, event_ids=event_ids)
+        self._log_post(name, event_ids, status, approved)
         return _answer(b"")
 
-    def _malformed(self, vm: str, reason: str) -> Refused:
-        self._log_post(vm, [], 400, [])
-        return _bad_request(f"Malformed request body: {reason}")
-
-    def _log_post(self, vm: str, event_ids: list[str], status: int | str, approved: list[str]) -> None:
+    def _log_post(self, vm: str, event_ids: Sequence[str], status: int | str, approved: list[str]) -> None:
         self._platform.journal.record(
-            "post", self._platform.now, vm=vm, event_ids=event_ids, status=status, approved=approved
+            "post", self._platform.now, vm=vm, event_ids=list(event_ids), status=status, approved=approved
         )
 
     # Failures on demand

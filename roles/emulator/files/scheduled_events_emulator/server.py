@@ -56,6 +56,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen(BACKLOG)  # where several sockets may be bound, this is what fails
         listener.setblocking(False)
     except OSError as error:
         listener.close()
@@ -119,8 +120,10 @@ class Emulator:
     ) -> None:
         self._options = options
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
-        if not self._hosts:
-            raise InputError("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
+        self._shared = [host for host in options.listen if host not in fleet.addresses]
+        for machine in fleet.machines:
+            if not machine.address and not self._shared:
+                raise InputError(f"VM {machine.name} has no address that it can call. Add --listen ADDRESS")
         self.outbox = Outbox(fleet, options.delivery, monotonic=monotonic)
         self.platform = Platform(fleet, clock, Journal(clock.real_at), cotenant_delay, publish=self.outbox.add)
         self.faults = Faults(fleet, monotonic=monotonic)
@@ -131,7 +134,7 @@ class Emulator:
 
     def endpoint_of(self, machine: Machine) -> str:
         """Return the URL that ``machine`` calls."""
-        return url(machine.address or self._hosts[-1], self._port)
+        return url(machine.address or self._shared[-1], self._port)
 
     def stop(self) -> None:
         """Have ``run`` end soon."""
