@@ -24,7 +24,9 @@ options:
       - /var/lib/scheduled-events-history
       - /var/lib/maintops
   days:
-    description: Days for which facts are returned, until now, above 0. A history is kept for 400 days at most.
+    description:
+      - Days until now, above 0. All facts of an event, or of a maintenance of yours, are returned if one of them is
+        within these days. A history is kept for 400 days at most.
     type: float
     default: 90
 requirements:
@@ -181,9 +183,17 @@ def main() -> None:
             msg=f"there is no history on this host: none of {names} is a directory. Install the polling unit"
         )
     now = time.time()
-    found = history_file.read(*module.params["directories"], now=now, since=now - module.params["days"] * 86400)
-    facts = [history.as_json(fact) for fact in sorted(found.facts, key=lambda fact: fact.time)]
-    module.exit_json(changed=False, facts=facts, problems=list(found.problems))
+    found = history_file.read(*module.params["directories"], now=now)
+    since = now - module.params["days"] * 86400
+    recent = {_about(fact) for fact in found.facts if fact.time >= since}
+    facts = [fact for fact in found.facts if fact.time >= since or (_about(fact) and _about(fact) in recent)]
+    shown = [history.as_json(fact) for fact in sorted(facts, key=lambda fact: fact.time)]
+    module.exit_json(changed=False, facts=shown, problems=list(found.problems))
+
+
+def _about(fact: history.Fact) -> str:
+    """The event or the maintenance; empty if the event has no id."""
+    return fact.maintenance or fact.key
 
 
 if __name__ == "__main__":

@@ -77,6 +77,10 @@ PREPARE_UNCONFIGURED = ConditionKind(
     "not acknowledged, because its preparation must run again, and no prepare hooks are configured now",
     trouble=True,
 )
+DEFERRED = ConditionKind(
+    "waits for the maintenance of this host",
+    "not prepared yet, because this host is in maintenance; the preparation begins {detail} before NotBefore",
+)
 NOTHING_PREPARES = ConditionKind(
     "nothing prepares",
     "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
@@ -284,6 +288,8 @@ def _not_ready(state: State, entry: EventState, config: terms.Config) -> Conditi
     if "prepare" in config.missing:
         return Condition(PREPARE_MISSING, detail=", ".join(config.missing["prepare"]))
     if policies.must_prepare(entry, config, recovered=state.recovered):
+        if config.defer is not None and "prepare" in config.hooks:
+            return Condition(DEFERRED, detail=f"{config.defer:g} s")
         return Condition(PREPARE_UNCONFIGURED)
     if policies.prepared_nothing(entry):
         return _unprepared(entry, config, left=policies.left_to_controller(entry.event, config))

@@ -75,13 +75,13 @@ def as_junit(story: Story) -> str:
     """A suite for each event, and a test for each of its VMs, which fails if it needs a look."""
     root = ET.Element("testsuites", name="maintenance")
     for event in story.events:
-        name = f"{event.event_type} {event.event_id}"
+        name, problems = f"{event.event_type} {event.event_id}", event.problems
         suite = ET.SubElement(
             root,
             "testsuite",
             name=_plain(name),
             tests=str(len(event.lanes)),
-            failures=str(len(event.problems)),
+            failures=str(len(problems)),
             errors="0",
             timestamp=format_moment(event.began)[:19],
         )
@@ -89,8 +89,8 @@ def as_junit(story: Story) -> str:
             seconds = lane.times[-1] - lane.times[0]
             case = ET.SubElement(suite, "testcase", name=_plain(lane.host), classname=_plain(name))
             case.set("time", f"{seconds:.3f}")
-            if lane.host in event.problems:
-                ET.SubElement(case, "failure", message=_plain(event.problems[lane.host]))
+            if lane.host in problems:
+                ET.SubElement(case, "failure", message=_plain(problems[lane.host]))
             elif lane.unfinished:
                 ET.SubElement(case, "skipped", message=_plain(lane.unfinished))
     if story.unread:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from ...module_utils._scheduled_events import condition, document, history
+from ...module_utils._scheduled_events import condition, document, history, terms
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
@@ -26,7 +26,9 @@ MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 WAITS = (condition.WAITS, condition.WAITS_RAISED)
-CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
+NOT_YET = (condition.WAITS, condition.WAITS_PREPARED, condition.DEFERRED)
+# The owner wants these events to start at NotBefore.
+CHOSEN = (condition.HELD_BY_RULE, f"{condition.HELD_BY_POLICY}: {terms.NEVER}")
 
 
 class Lane(t.NamedTuple):
@@ -41,6 +43,7 @@ class Lane(t.NamedTuple):
         ``drill_reason``: why it did not pass.
     :param ignored: the rule under which nothing was done for it; empty if something was.
     :param is_watched: false if the host only acknowledged it, such as an operator for another VM.
+    :param is_absent: whether the event names the VM, and its history, which was read, does not have the event.
     :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
     :param announced_seconds: of impact, by Azure, -1 if it does not know; ``measured_seconds``: what was measured.
     """
@@ -69,6 +72,7 @@ class Lane(t.NamedTuple):
     ignored: str = ""
     is_maintenance: bool = False
     is_watched: bool = True
+    is_absent: bool = False
     drill: str = ""
     drill_reason: str = ""
 
@@ -95,6 +99,8 @@ class Lane(t.NamedTuple):
     @property
     def problem(self) -> str:
         """Why it needs a look; empty if nothing went wrong."""
+        if self.is_absent:
+            return "its history does not have the event, which names it"
         return (
             self._problem_of_preparation
             or self._problem_of_phases
@@ -114,8 +120,11 @@ class Lane(t.NamedTuple):
             return "the preparation did not end"
         if self.margin is not None and self.margin < 0:
             return f"the preparation ended {-self.margin:g} s after NotBefore"
-        if self.unprepared and self.prepared is None:
-            return f"the event started and nothing had prepared for it: {self.unprepared}"
+        unprepared = self.unprepared
+        if prepare is not None and prepare.outcome == NOTHING and self.started is not None and not self.acknowledged:
+            unprepared = unprepared or prepare.reason or "no prepare hook prepared this VM"
+        if unprepared and self.prepared is None:
+            return f"the event started and nothing had prepared for it: {unprepared}"
         return ""
 
     @property
@@ -160,7 +169,7 @@ class Lane(t.NamedTuple):
     @property
     def was_cancelled(self) -> bool:
         """Whether it was over before it could start."""
-        return _is_cancelled(self.started, self.over, self.not_before)
+        return self.impact != history.REBOOTED and _is_cancelled(self.started, self.over, self.not_before)
 
     @property
     def unfinished(self) -> str:
@@ -230,7 +239,8 @@ class EventStory(t.NamedTuple):
     @property
     def problems(self) -> dict[str, str]:
         """By host, why it needs a look."""
-        found = {lane.host: lane.problem or self.finding for lane in self.lanes}
+        finding = self.finding
+        found = {lane.host: lane.problem or finding for lane in self.lanes}
         return {host: problem for host, problem in found.items() if problem}
 
     @property
@@ -297,7 +307,9 @@ def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.S
     for host, facts in histories.items():
         for key, of_event in lives(facts).items():
             by_event.setdefault(key, {})[host] = of_event
-    events = [_event(hosts) for hosts in by_event.values()]
+    names = {host: _last(facts, "vm_name").lower() or host.lower() for host, facts in histories.items()}
+    read = {host: name for host, name in names.items() if not unread.get(host)}
+    events = [_with_absent(_event(hosts), read) for hosts in by_event.values()]
     events.sort(key=lambda event: event.began, reverse=True)
     missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
     return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
@@ -314,6 +326,21 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
         resource_count=max((fact.resource_count for fact in facts if fact.resource_count is not None), default=None),
         lanes=tuple(_lane(host, hosts[host]) for host in sorted(hosts)),
     )
+
+
+def _with_absent(event: EventStory, read: t.Mapping[str, str]) -> EventStory:
+    """The event with the hosts that it names and that have not heard of it. A drill names VMs that do not see it.
+
+    :param read: by host, the name of its VM in lower case.
+    """
+    heard = {name.lower() for lane in event.lanes for name in (lane.vm_name, lane.host)}
+    named = set() if event.event_id.startswith(DRILL_PREFIX) else {name.lower() for name in event.resources} - heard
+    absent = [
+        Lane(host, name, event.began, is_watched=False, is_absent=True)
+        for host, name in read.items()
+        if name in named and host.lower() not in heard
+    ]
+    return event._replace(lanes=(*event.lanes, *absent))
 
 
 def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
@@ -393,7 +420,7 @@ def _held(facts: t.Sequence[Fact]) -> str:
     held = ""
     for fact in facts:
         if fact.kind == history.HELD:
-            held = "" if fact.reason.startswith((condition.WAITS, condition.WAITS_PREPARED)) else fact.reason
+            held = "" if fact.reason.startswith(NOT_YET) else fact.reason
         elif _ends_wait(fact) or fact.kind in (history.STARTED, history.OVER, history.RETURNED):
             held = ""
     return held
@@ -413,7 +440,8 @@ def _unprepared(facts: t.Sequence[Fact]) -> str:
     seen = [fact for fact in facts if fact.kind == history.SEEN and not _ignores(fact.rule)]
     if facts[0].kind == history.SEEN and seen and seen[0].event_status == document.STARTED:
         held = "" if seen[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
-    not_before = _last(facts, "not_before", None)
+    rebooted = any(fact.outcome == history.REBOOTED for fact in facts if fact.kind == history.IMPACT)
+    not_before = None if rebooted else _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:
             held = "" if fact.reason.startswith(CHOSEN) else fact.reason

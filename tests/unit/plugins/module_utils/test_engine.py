@@ -1501,6 +1501,7 @@ def test_a_preparation_that_is_deferred_begins_that_long_before_not_before():
     vm = Engine(rules=(), defer=60.0)
     announced = document(event(NotBefore=IN_300))
     assert vm.step(announced) == []
+    assert condition.condition(vm.state, ID.lower(), vm.config).kind == condition.DEFERRED
     vm.pass_time(239)
     assert vm.step(announced) == []
     vm.pass_time(1)

@@ -12,14 +12,36 @@ from plugins.module_utils._scheduled_events.history_file import History
 from plugins.modules import scheduled_events_history_info
 
 
-def test_the_facts_of_one_directory_are_in_the_order_of_their_times_also_after_the_clock_was_set_back(
-    tmp_path, monkeypatch
-):
-    now, returned = time.time(), {}
-    facts = [Fact("seen", now - age, "poller", event_id=f"{age} s ago") for age in (10, 30, 20)]
-    History(str(tmp_path)).append(facts, now=now)
-    params = {"directories": [str(tmp_path)], "days": 1.0}
+def returned_of(directory, monkeypatch, facts):
+    returned = {}
+    History(str(directory)).append(facts, now=time.time())
+    params = {"directories": [str(directory)], "days": 1.0}
     module = types.SimpleNamespace(params=params, exit_json=returned.update)
     monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda **_how: module)
     scheduled_events_history_info.main()
-    assert [fact["event_id"] for fact in returned["facts"]] == ["30 s ago", "20 s ago", "10 s ago"]
+    return [(fact["kind"], fact.get("event_id") or fact.get("maintenance")) for fact in returned["facts"]]
+
+
+def test_the_facts_of_one_directory_are_in_the_order_of_their_times_also_after_the_clock_was_set_back(
+    tmp_path, monkeypatch
+):
+    facts = [Fact("seen", time.time() - age, "poller", event_id=f"{age} s ago") for age in (10, 30, 20)]
+    returned = returned_of(tmp_path, monkeypatch, facts)
+    assert [event_id for _kind, event_id in returned] == ["30 s ago", "20 s ago", "10 s ago"]
+
+
+def test_an_event_that_began_before_the_days_is_returned_whole_and_one_that_ended_before_them_is_not(
+    tmp_path, monkeypatch
+):
+    day = 86400
+    of_subjects = {"E1": {"event_id": "E1"}, "M1": {"maintenance": "M1"}, None: {}}
+    facts = [
+        Fact(kind, time.time() - age * day, "poller", **of_subjects[subject])
+        for kind, age, subject in [
+            *[("seen", 9, "E1"), ("held", 8, None), ("phase_began", 5, "M1"), ("started", 0.5, "E1")],
+            *[("phase_ended", 0.4, "M1"), ("held", 0.3, None)],
+        ]
+    ]
+    facts.append(Fact("seen", time.time() - 9 * day, "poller", event_id="E2"))
+    expected = [("seen", "E1"), ("phase_began", "M1"), ("started", "E1"), ("phase_ended", "M1"), ("held", None)]
+    assert returned_of(tmp_path, monkeypatch, facts) == expected

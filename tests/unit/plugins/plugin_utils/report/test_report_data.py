@@ -29,7 +29,7 @@ def story():
     histories = {
         "web1": a_maintenance(),
         "web2": a_maintenance("web2", later=30, leads=False),
-        "web3": [fact._replace(event_id="E2") for fact in failed],
+        "web3": [fact._replace(event_id="E2", resources=("web3",), resource_count=1) for fact in failed],
     }
     return tell(histories, {"web4": ["its history was not read"]})
 

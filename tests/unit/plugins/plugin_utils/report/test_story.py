@@ -368,3 +368,45 @@ def test_a_lead_time_that_was_raised_is_a_problem_until_the_preparation_begins()
 def test_an_event_that_started_before_the_moment_that_its_rule_chose_is_a_problem():
     lane = lane_of(announcement(), WAITS, a_fact("started", 5))
     assert lane.problem == f"the event started and nothing had prepared for it: {WAITS.reason}"
+
+
+NOTHING_RAN = a_phase("prepare", 1, 2, outcome="nothing", reason="drain: exit status 77")
+
+
+@pytest.mark.parametrize("policy", ["never", "alone: web2"])
+def test_a_preparation_that_did_nothing_is_a_problem_whatever_the_policy(policy):
+    held = a_fact("held", 3, reason=f"held by the policy{' ' if policy != 'never' else ': '}{policy}")
+    lane = lane_of(announcement(), *NOTHING_RAN, held, a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem.startswith("the event started and nothing had prepared for it: ")
+
+
+def test_an_event_that_names_others_too_and_that_nothing_prepares_for_is_a_problem():
+    held = a_fact("held", 3, reason="held by the policy alone: web2")
+    lane = lane_of(announcement(), held, a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem == "the event started and nothing had prepared for it: held by the policy alone: web2"
+
+
+def test_a_host_that_is_named_and_whose_history_does_not_have_the_event_is_a_problem():
+    others = [fact._replace(vm_name="web2") for fact in a_maintenance("web2")]
+    for histories in ({"web2": []}, {"host9": [fact._replace(event_id="E1") for fact in others]}):
+        story = tell({"web1": a_maintenance(), **histories}, {})
+        [event] = [each for each in story.events if each.event_id == ID]
+        assert event.problems == dict.fromkeys(histories, "its history does not have the event, which names it")
+    assert tell({"web1": a_maintenance(), "host9": others, "web2": []}, {}).is_good  # two VMs of one name
+    assert not tell({"web1": a_maintenance()}, {"web2": ["its history was not read"]}).events[0].problems
+
+
+def test_an_event_in_which_the_vm_rebooted_was_not_cancelled():
+    rebooted = a_fact("impact", 620, outcome="rebooted")
+    held = a_fact("held", 3, reason="nothing prepares")
+    lane = lane_of(announcement(), held, rebooted, a_fact("over", 620))
+    assert (lane.was_cancelled, lane.problem) == (
+        False,
+        "the event started and nothing had prepared for it: nothing prepares",
+    )
+
+
+def test_an_event_that_waits_for_the_maintenance_of_its_host_is_a_problem_only_if_it_starts():
+    held = [announcement(), a_fact("held", 3, reason="waits for the maintenance of this host")]
+    assert lane_of(*held).problem == ""
+    assert lane_of(*held, a_fact("started", 900)).problem.endswith(": waits for the maintenance of this host")
