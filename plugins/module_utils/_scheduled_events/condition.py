@@ -229,7 +229,7 @@ def _waits(entry: EventState, config: terms.Config) -> Condition:
     raised = wanted is not None and wanted < lead_time
     why = f"window {entry.window}" if entry.window else f"{lead_time:g} s before NotBefore"
     if raised:
-        why += f", and not {wanted:g} s as its rule says, since a preparation of this VM needs more time"
+        why += f", and not {wanted:g} s as its rule says, since that is too late for this VM"
     kind = WAITS_PREPARED if entry.ran else WAITS_RAISED if raised else WAITS
     return Condition(kind, detail=why, until=entry.waits_until or 0.0)
 

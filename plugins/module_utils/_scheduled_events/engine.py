@@ -117,7 +117,7 @@ class _StepBuilder:
 
     def choose_moment(self, key: str) -> None:
         entry = self.runs.events[key]
-        waits = entry.present and not entry.impact and not (entry.ran and entry.approval.accepted)
+        waits = entry.present and not entry.impact and not entry.approval.accepted
         moment, window = policies.waits_until(entry, self._config, self._now.wall) if waits else (None, "")
         if (moment, window) != (entry.waits_until, entry.window):
             self.runs.set(key, waits_until=moment, window=window)

@@ -50,8 +50,11 @@ class HookRuns:
         elif self._now.monotonic >= run.ends_at + SILENCE:
             self._give_up(key, phase)
         elif not run.issued:
-            # An earlier request may have been carried out, so its times count. After ``ends_at`` no hook would run.
-            if run.ask_at <= self._now.monotonic < run.ends_at:
+            # An earlier request may have been carried out, so its times count. After its deadline no hook would run.
+            late = float("-inf") if run.not_later_than is None else self._now.wall - run.not_later_than
+            if late >= SILENCE:
+                self._withdraw(key, phase)
+            elif late < 0 and run.ask_at <= self._now.monotonic < run.ends_at:
                 self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":
             self._revise(key, run)

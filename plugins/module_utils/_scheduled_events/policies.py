@@ -78,7 +78,8 @@ def lead_time(event: ScheduledEvent, config: Config) -> float:
     around = BEGINS_WITHIN + (max(config.margin, config.controller_grace) if is_left else config.margin)
     if rule.lead_time is not None:
         return max(rule.lead_time, min(config.usual, config.hook_timeout) + around)
-    if not rule.windows and (may_approve(event, config) or is_left):
+    is_led = config.acknowledge == LEADER and rule.action == decisions.PREPARE  # its first VM acknowledges it
+    if not rule.windows and (may_approve(event, config) or is_left or is_led):
         return math.inf
     # An early preparation is of no use: the event begins at NotBefore.
     patience = config.hook_timeout if config.patience is None else max(config.patience, LEAST_PATIENCE)

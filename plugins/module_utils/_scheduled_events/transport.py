@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """One HTTP exchange at a time, over a connection that is kept: whole within one deadline and one size limit, or failed.
+A new connection to a name with several addresses can take longer: each address has its own time.
 
 ``requests`` limits each wait of a request, not their sum, nor what it reads. So its connections get a socket that
 knows how much time and how many bytes are left. Nothing above that socket can wait longer or read more, whatever the
@@ -177,7 +178,7 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
 
 
 class Transport(Exchanger):
-    """Exchanges over a connection of this machine, which is made within 5 seconds or not at all.
+    """Exchanges over a connection of this machine. Each address of the host has 5 seconds for it, or what is left.
 
     :param ca_file: of the authorities that may have signed the certificate of the host; empty: those of requests.
     :param proxy: URL of a proxy; empty: none, whatever the environment says.

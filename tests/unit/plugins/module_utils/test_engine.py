@@ -1314,6 +1314,17 @@ def test_hooks_that_any_earlier_process_may_have_asked_for_are_not_taken_for_nev
     assert vm.step(None) == [run("prepare", 1)]
 
 
+def test_hooks_whose_request_was_lost_run_again_after_a_deadline_that_not_before_set():
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.restart()
+    vm.pass_time(300)
+    assert vm.step(document(event(NotBefore=IN_300))) == []  # it waits for other VMs
+    vm.pass_time(hook_runs.SILENCE)
+    assert vm.step(document(event(NotBefore=IN_300))) == [run("prepare", 2)]
+    assert vm.hooks()[0].not_later_than is None
+
+
 def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
     vm = Engine()
     vm.step(document(event()))
@@ -1923,6 +1934,14 @@ def test_an_acknowledged_event_waits_for_no_window_that_opens_after_it():
     assert (vm.entry().approval.accepted, vm.entry().waits_until) == (True, None)
 
 
+def test_an_event_that_a_rule_acknowledged_waits_for_no_moment_of_another_rule():
+    vm = Engine(rules=late(action="approve"))
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.configure(rules=late(60))
+    assert vm.step(document(event(NotBefore=IN_1200))) == [run("prepare", 1)]
+
+
 @pytest.mark.parametrize(
     ("config", "resources", "expected"),
     [
@@ -1938,6 +1957,7 @@ def test_an_acknowledged_event_waits_for_no_window_that_opens_after_it():
         ({"acknowledge": "controller", "controller_grace": 300.0, "rules": late(100)}, ["vm1"], 1200 - 305),
         ({"acknowledge": "any"}, ["vm1", "vm2"], None),
         ({"acknowledge": "controller"}, ["vm1", "vm2"], None),
+        ({"acknowledge": "leader"}, ["vm2", "vm1"], None),  # vm2 acknowledges at any moment
     ],
 )
 def test_an_event_that_this_vm_will_not_acknowledge_is_prepared_for_late(config, resources, expected):

@@ -1087,7 +1087,7 @@ class World(RuleBasedStateMachine):
         names = [name.lower() for name in event.resources]
         acknowledged = {
             "alone": set(names) == {VM},
-            "leader": names[:1] == [VM],
+            "leader": True,
             "any": True,
             "never": False,
             "controller": True,
@@ -1110,6 +1110,8 @@ class World(RuleBasedStateMachine):
         :param knows_all: whether the engine knows of hooks that ran before the state was lost. It may.
         """
         if event.event_status != "Scheduled" or self._action(event) not in ("prepare", "hold"):
+            return False
+        if event.key in self.accepted:
             return False
         jobs = [job for job in self.jobs.values() if job.key == event.key]
         recovered = [job.known for job in jobs if job.phase == "recover" and job.outcome == "ok"]

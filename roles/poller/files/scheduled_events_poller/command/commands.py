@@ -293,6 +293,12 @@ def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, fo
     return f"its prepare hooks {ended}; --force does it"
 
 
+def engine_config(settings: config.Settings, vm_name: str, chosen: argparse.Namespace) -> terms.Config:
+    """The configuration with which the unit decides now."""
+    known = experience(places(chosen).history_directory, now=time.time())
+    return poller.engine_config(settings, vm_name, chosen.hooks_directory)._replace(**known)
+
+
 def poll(chosen: argparse.Namespace) -> None:
     """Show what the unit would do about the document of now."""
     settings = config.load(chosen.config)
@@ -300,8 +306,7 @@ def poll(chosen: argparse.Namespace) -> None:
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
-    known = experience(places(chosen).history_directory, now=time.time())
-    decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)._replace(**known)
+    decided = engine_config(settings, vm_name, chosen)
     now = Moment(time.time(), time.monotonic(), instance.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:

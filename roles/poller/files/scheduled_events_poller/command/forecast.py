@@ -17,9 +17,9 @@ from _scheduled_events.rules import rule_for
 from _scheduled_events.text import counted
 from _scheduled_events.time_windows import next_opening
 
-from ..unit import config, poller, status
+from ..unit import config, status
 from . import show_history
-from .commands import sample_event
+from .commands import engine_config, sample_event
 from .output import CommandError, complain, say, say_json
 
 
@@ -62,9 +62,9 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     else:
         took = f"{counted(len(seconds), 'preparation')}, of which 95 % took {enough:.1f} s or less"
         say(f"{'OK' if code == status.OK else 'WARNING'}: {took}; hooks end {margin:g} s before NotBefore")
-        decided = poller.engine_config(settings, settings.vm_name or "this-vm", chosen.hooks_directory)
+        decided = engine_config(settings, settings.vm_name or "this-vm", chosen)
         for each in found:
-            say(f"  {_words(each)}{_window(each.event_type, decided._replace(usual=enough), now=time.time())}")
+            say(f"  {_words(each)}{_window(each.event_type, decided, now=time.time())}")
     if not chosen.json:
         say(f"  {_read(chosen, facts)}")
     for problem in problems:

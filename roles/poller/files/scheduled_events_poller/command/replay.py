@@ -23,7 +23,8 @@ from _scheduled_events.history import Fact
 from _scheduled_events.lost_state import event_of
 from _scheduled_events.state import State
 
-from ..unit import config, display, effects, poller
+from ..unit import config, display, effects
+from .commands import engine_config
 from .output import CommandError, say
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -51,7 +52,7 @@ def show_replay(chosen: argparse.Namespace) -> None:
             vm_name = chosen.vm_name or read.vm_name or settings.vm_name
             if not vm_name:
                 raise CommandError(f"{path} does not name the VM: add --vm-name NAME")
-            decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
+            decided = engine_config(settings, vm_name, chosen)
             state, shown = _wait(state, read.at, decided, shown)
             state, shown = _step(state, read, decided, shown)
     if decided is not None:
