@@ -151,6 +151,7 @@ class ActionModule(ArmAction):
             say=lines.show,
             warn=lines.warn,
             active_hosts=self._variables["ansible_play_hosts"],
+            rescued_hosts=self._variables.get("ansible_failed_hosts") or [],
             forks=self._forks(),
             lockstep=self._lockstep,
             has_failed=self._failed_task is not None,
@@ -272,7 +273,8 @@ class ActionModule(ArmAction):
             return {**handed_out, "ok": bool(reached), "reason": ""}
         tasks_file = self._options.get(f"{handed_out['phase']}_tasks") or ""
         every = self._files.steps(tasks_file) if tasks_file else []
-        steps = [step for step in every if step.is_of(failed.name, failed.action)]
+        named = [step for step in every if step.is_of(failed.name, failed.action)]
+        steps = [step for step in named if step.task.args == failed.args] or named
         place = steps[0].place if steps else "a role, a handler, or an included file"
         text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
         if not reached:

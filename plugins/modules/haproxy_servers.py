@@ -32,7 +32,7 @@ options:
   found:
     description:
       - The RV(found) from before the servers were drained, for O(state=active). In a backend that is not listed, the
-        server gets traffic.
+        server stays as it is. If this is empty, the server gets traffic in all backends.
     type: dict
     default: {}
   timeout:

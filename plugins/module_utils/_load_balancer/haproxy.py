@@ -184,10 +184,15 @@ class Member:
     def put_back(self, found: Mapping[str, str], *, timeout: float) -> Ordered:
         """Restore the state that was found of each server, and wait until those that were not kept out are up.
 
-        :param found: backend → what :attr:`Server.found` was.
+        :param found: backend → what :attr:`Server.found` was. The servers of other backends stay as they are: they were
+            not taken out, or an operator did it. Empty: all are restored to ready.
         """
         give_up_at = self._clock.monotonic() + timeout
-        servers = self._look_for_some()
+
+        def look() -> List[Server]:
+            return [server for server in self._look_for_some() if not found or server.backend in found]
+
+        servers = look()
         for state in ("ready", "drain"):
             self._order(
                 state, [server for server in servers if _needs(server, found.get(server.backend, READY)) == state]
@@ -195,7 +200,7 @@ class Member:
         if self._simulate:
             return Ordered(self._sent, servers, [])
         return self._wait(
-            self._look_for_some,
+            look,
             lambda server: not _is_back(server, found.get(server.backend, READY)),
             within=give_up_at - self._clock.monotonic(),
         )

@@ -178,7 +178,7 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
 
 
 class Transport(Exchanger):
-    """Exchanges over a connection of this machine. Each address of the host has 5 seconds for it, or what is left.
+    """Exchanges over a connection of this machine. Each address of the host has up to 5 seconds for it.
 
     :param ca_file: of the authorities that may have signed the certificate of the host; empty: those of requests.
     :param proxy: URL of a proxy; empty: none, whatever the environment says.

@@ -58,6 +58,11 @@ def play_id(task: t.Any) -> str:
     return str(task.get_play()._uuid)
 
 
+def role_of(task: t.Any) -> t.Any:
+    """The role of a task; None if it is in none."""
+    return task._role
+
+
 def task_id(task: t.Any) -> str:
     """The UUID of a task, which ansible-core gives to each connection that it makes."""
     return str(task._uuid)

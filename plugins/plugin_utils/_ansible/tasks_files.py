@@ -19,10 +19,11 @@ from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.action import ActionBase
 
-from .core import includes_tasks, runs_nothing
+from .core import includes_tasks, role_of, runs_nothing
 
 # With these a host leaves the play, or its failure is forgotten, before the role can see the end of the tasks.
-LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play")
+ENDS_ROLE = "end_role"
+LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play", ENDS_ROLE)
 
 
 def left_out_by_tags(variables: t.Mapping[str, t.Any]) -> str:
@@ -67,14 +68,17 @@ class TasksFiles:
         if not name:
             return ""
         path = str(self._look(variable, name)[0])
+        self._refuse(path, variable, name, LEAVING)
+        return path
+
+    def _refuse(self, path: str, variable: str, name: str, metas: t.Sequence[str]) -> None:
         for step in self.steps(path):
             meta = runs_nothing(step.task) and step.task.args.get("_raw_params")
-            if meta in LEAVING:
+            if meta in metas:
                 raise TasksFileError(
                     f"{variable} is {name}, with meta: {meta} in {step.place}. The role could not see whether "
                     "the tasks of each host came to their end. Remove it, and use when on the tasks"
                 )
-        return path
 
     def digest(self, variable: str, name: str) -> str:
         """Look at one file.
@@ -118,6 +122,7 @@ class TasksFiles:
                 f"{variable} is {name}, in which no task runs: expected a task that is not meta and does not have the "
                 f"tag never. Add a task, or remove {variable}"
             )
+        self._refuse(str(path), variable, name, [ENDS_ROLE])  # the host would stay in the play, as if it were done
         return path, f"{path.name}:{hashlib.sha256(content).hexdigest()}"
 
     def _load(self, path: str) -> list[t.Any]:
@@ -133,6 +138,7 @@ class TasksFiles:
             parent_block=inclusion,
             variable_manager=manager,
             loader=loader,
+            role=role_of(self._action._task),
         )
         return blocks
 

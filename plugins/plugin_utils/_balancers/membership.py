@@ -137,6 +137,7 @@ class Membership(Drain):
         self._balancers = balancers
         self._member = {"server": options["server"], "backends": list(options["backends"])}
         self._reached = balancers.names
+        self._serves: set[str] = set()
 
     def look(self) -> dict[str, t.Any]:
         seen = self._balancers.look(**self._member)
@@ -213,29 +214,34 @@ class Membership(Drain):
     def wait_until_back(self) -> Exception | None:
         timeout = self.options["return_timeout"]
         give_up_at, answers = self.clock.monotonic() + timeout, dict[str, dict[str, t.Any]]()
-        for name in self._reached:
+        for name in [each for each in self._reached if each in self._names]:
             answers.update(self._put_back_on(name, max(0.0, give_up_at - self.clock.monotonic())))
         self._balancers.note_down(_unfinished(answers), timeout)
+        self._serves = {
+            f"{name}/{each['backend']}"
+            for name, answer in answers.items()
+            for each in answer["servers"]
+            if not each["gets_no_new_sessions"]
+        }
         return self._balancers.problem()
 
     def remark(self) -> str:
         listed = [key for key in self.found if key.partition("/")[0] in self._balancers.names]
-        kept_out = ", ".join(key for key in listed if was_out(self.found[key]))
+        # Someone may have put it back meanwhile.
+        kept_out = ", ".join(key for key in listed if was_out(self.found[key]) and key not in self._serves)
         others = ", ".join(key for key in self.found if key not in listed)
         remarks = [f"{kept_out} stays out, as it was before"] if kept_out else []
         return "; ".join([*remarks, *not_put_back(others, "load_balancer_haproxy_hosts")])
 
     @property
     def _names(self) -> list[str]:
-        return self._balancers.names if self.found else []  # else the drain ended before anything was changed
+        left = {key.partition("/")[0] for key in self.found}  # none: the drain ended before anything was changed
+        return [name for name in self._balancers.names if name in left]
 
     def _put_back_on(self, name: str, timeout: float) -> dict[str, dict[str, t.Any]]:
         start = f"{name}/"
         own = {key[len(start) :]: state for key, state in self.found.items() if key.startswith(start)}
-        listed = self._member["backends"]  # empty: all of them
-        # Also those that the host left when others were listed.
-        backends = [*dict.fromkeys([*listed, *own])] if listed else []
-        return self._change_all([name], "active", timeout=timeout, found=own, backends=backends)
+        return self._change_all([name], "active", timeout=timeout, found=own, backends=[])
 
     def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
         answers = self._balancers.ask_all(names, CHANGE, {"state": state, **self._member, **more})

@@ -106,7 +106,7 @@ def note_end(notes: HostNotes, at: float, *, failed: bool, reason: str = "") -> 
     if not failed:
         _add(notes, RETURNED, at, reason="its maintenance ended well")
     elif notes.get("drained"):
-        _add(notes, HELD, at, reason="it stays out of its load balancer until it is maintained again")
+        _add(notes, HELD, at, reason="it may be out of its load balancer until it is maintained again")
 
 
 def to_write(notes: HostNotes, now: float) -> list[dict[str, t.Any]]:

@@ -12,6 +12,9 @@ from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKN
 from .context import Context
 from .play_coordinator import ClaimStatus
 
+# The reason of a phase that failed although no task of this host did.
+STOPPED = "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
+
 
 class Conclusion:
     """The result of one host.
@@ -27,17 +30,7 @@ class Conclusion:
         """The outcome of a phase, with a reason if it failed."""
         if not outcome or outcome["ok"] or outcome.get("reason"):
             return outcome
-        return {**outcome, "reason": self._why_it_was_stopped()}
-
-    def _why_it_was_stopped(self) -> str:
-        """The reason of a phase that failed although no task of this host did."""
-        inactive = {*self._coordinator.play_hosts} - {*self._context.active_hosts}
-        lost = [host for host in sorted(inactive) if self._coordinator.others_respond(self._host, [host], silent=True)]
-        if lost:
-            return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
-        return (
-            "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
-        )
+        return {**outcome, "reason": STOPPED}
 
     def note(self, outcome: t.Mapping[str, t.Any]) -> None:
         """Note what became of a phase."""

@@ -124,6 +124,7 @@ class Context:
         adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
+    :param rescued_hosts: those that Ansible takes for failed, and that may go on in a rescue section.
     :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
     :param has_failed: whether a task of this host has failed before.
     :param forks: how many hosts of the play may run a task at the same time.
@@ -142,6 +143,7 @@ class Context:
     say: t.Callable[[str], None]
     warn: t.Callable[[str], None]
     active_hosts: t.Sequence[str]
+    rescued_hosts: t.Sequence[str]
     in_part: bool
     has_failed: bool
     forks: int

@@ -32,6 +32,7 @@ Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
 
 SPEC = {**COMMON_OPTIONS, **OPTIONS}
+GIVEN_TO_TASKS = ("respond_event", "respond_events")  # an extra variable would replace the event
 # The role load_balancer has the same defaults.
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
@@ -91,6 +92,9 @@ def _given(variables: Variables, template: Template, names: t.Mapping[str, str])
 
 def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
+    taken = [name for name in GIVEN_TO_TASKS if role == "respond" and name in variables]
+    if taken:
+        return f"{taken[0]} is set, but the role sets it for your tasks. Rename your variable"
     return (
         _slice_problem(variables, template)
         or misspelled(variables, defaults_of(role), role)
@@ -199,6 +203,7 @@ class FailedTask(t.NamedTuple):
 
     name: str
     action: str
+    args: Variables
     result: Variables
     no_log: bool
 
@@ -215,4 +220,4 @@ def failed_task(variables: Variables) -> FailedTask | None:
         return None
     task = variables["ansible_failed_task"]
     no_log = result.get("_ansible_no_log", task.get("no_log")) not in (False, None)
-    return FailedTask(str(task["name"] or ""), str(task["action"]), result, no_log)
+    return FailedTask(str(task["name"] or ""), str(task["action"]), task.get("args") or {}, result, no_log)

@@ -10,12 +10,15 @@ from .context import Context
 from .play_coordinator import ClaimStatus
 
 # A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
-# time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
-LONGEST_REST, REST_STEP = 60.0, 0.5
+# time. After so many seconds it takes a turn anyway, so that a start, a change, a cancellation or another event is
+# noticed: all hosts together take two turns a second at most, and each host one a minute at least.
+LEAST_REST, REST_OF_EACH_HOST, LONGEST_REST, REST_STEP = 10.0, 0.5, 60.0, 0.5
 # Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
-LONGEST_STAY = 20.0  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
+LONGEST_STAY = (
+    LEAST_REST  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
+)
 # Ansible-core ends a run whose inclusions nest some 290 deep. So a host stays longer before each return: 200 of them
 # take a day, 240 a week.
 LEAST_STAY, STAY_GROWTH = 0.25, 1.05
@@ -35,8 +38,9 @@ class Stay:
         return self._clock.monotonic() - self._began
 
     def begin_to_rest(self, event_ids: list[str], *, at_most: float = LONGEST_REST) -> None:
-        """Wait from now on while other hosts have their preparation for these events before them, up to a minute."""
-        at_most = min(LONGEST_REST, at_most, self._context.options["wait_timeout"] - self._context.waited())
+        """Wait from now on while other hosts have their preparation for these events before them, for a while."""
+        longest = min(LONGEST_REST, max(LEAST_REST, REST_OF_EACH_HOST * len(self._context.active_hosts)))
+        at_most = min(longest, at_most, self._context.options["wait_timeout"] - self._context.waited())
         until = self._clock.monotonic() + at_most
         self._notes["rest"] = {"event_ids": event_ids, "until": until, "stay": FIRST_STAY}
         self._coordinator.rest(self._host, rests=True)
@@ -75,9 +79,11 @@ class Stay:
         return self._holds_up_others() or self.seconds >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
 
     def _holds_up_others(self) -> bool:
-        hosts = self._context.active_hosts
-        return self._context.lockstep and (
-            self._coordinator.calls(hosts) or self._coordinator.others_have_work(self._host, hosts)
+        context, hosts = self._context, self._context.active_hosts
+        return context.lockstep and (
+            context.options.get("reached") is False  # others wait for the end of the rescue section
+            or self._coordinator.calls(hosts)
+            or self._coordinator.others_have_work(self._host, [*hosts, *context.rescued_hosts])
         )
 
     def _may_keep_fork(self) -> bool:

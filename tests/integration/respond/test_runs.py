@@ -250,6 +250,29 @@ def test_a_lone_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_fails_t
     assert f"FAILED vm1: did not come to the end of prepare for Redeploy {event_id}: " in summary
 
 
+@pytest.mark.parametrize("keywords", [{}, {"any_errors_fatal": True}], ids=["linear", "any_errors_fatal"])
+def test_while_a_host_whose_preparation_failed_waits_the_others_prepare_for_new_events(hosts_of, keywords):
+    hosts = hosts_of("vm1", "vm2", "vm3")
+    failing = hosts.emulator.schedule("Redeploy", "vm1", "vm2", "vm3", notice=AHEAD)
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": RESPOND}], **keywords}
+    run = hosts.start(playbook=[play], host_vars={"vm1": {"prepare_fails": True}})
+
+    def has_failed():
+        runs = hosts.remembered("vm1").get(failing.lower(), {"runs": {}})["runs"]
+        return "failed" in [each["outcome"] for each in runs.values()]
+
+    until(lambda: has_failed() or not run.running, what="the failure of vm1")
+    second = hosts.emulator.schedule("Reboot", "vm2", notice=AHEAD, started_for=60)
+    until(
+        lambda: approved_at(hosts.emulator, second) or not run.running, what="the acknowledgement of the second event"
+    )
+    hosts.emulator.cancel(failing)
+    finished = run.result()
+    assert finished.rc == 2, finished.output
+    assert [post[1] for post in hosts.emulator.posts()] == [[second]]
+    assert (hosts.recoveries("vm3"), len(hosts.recoveries("vm2"))) == ([[failing]], 1)
+
+
 def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_come_back(hosts_of):
     hosts = hosts_of("vm1", "vm2", options=MANUAL)
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=900)

@@ -49,9 +49,9 @@ class Hosts:
         options = (*NAMED, *options)
         return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
 
-    def start(self, hosts=None, *, host_vars=None, options=(), env=None):
+    def start(self, hosts=None, *, playbook=PLAYBOOK, host_vars=None, options=(), env=None):
         inventory = self.inventory(hosts, **(host_vars or {}))
-        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, options=(*NAMED, *options), env=env)
+        return self.ansible.start_playbook(playbook, inventory=inventory, options=(*NAMED, *options), env=env)
 
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")

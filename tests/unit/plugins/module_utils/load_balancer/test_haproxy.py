@@ -295,6 +295,12 @@ def test_what_an_operator_kept_out_stays_as_it_was(out, member):
     assert out.servers["www/web1"]["status"] == "MAINT"
 
 
+def test_a_server_in_a_backend_that_the_host_did_not_leave_stays_as_it_is(out, member):
+    assert not member().put_back({"www": "ready"}, timeout=300).left
+    assert out.orders() == [READY_BOTH[0]]
+    assert out.servers["api/web1"]["status"] == "MAINT"
+
+
 def test_putting_back_a_host_that_is_back_sends_nothing(haproxy, member):
     haproxy.servers["api/web1"].update(admin=0x08, status="DRAIN")
     assert member().put_back({"www": "ready", "api": "DRAIN"}, timeout=300).sent == []
@@ -334,7 +340,7 @@ def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member,
 
 def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
     out.status_when_ready = "DOWN"
-    outcome = member().put_back({"api": "MAINT"}, timeout=10)
+    outcome = member().put_back({"www": "ready", "api": "MAINT"}, timeout=10)
     assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7OK")]
 
 
@@ -368,7 +374,7 @@ def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, membe
     out.status_when_ready = "DOWN"
     for each in out.servers.values():
         each["check"] = '* L7STS,"HTTP status check returned code <503>"'
-    outcome = member().put_back({"api": "MAINT"}, timeout=10)
+    outcome = member().put_back({"www": "ready", "api": "MAINT"}, timeout=10)
     assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7STS")]
 
 

@@ -4,12 +4,15 @@
 
 """What the roles refuse in a tasks file before any host is touched, and where a task of it is."""
 
+import contextlib
 import json
+import pathlib
 import types
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play import Play
+from ansible.playbook.role import Role
 from ansible.vars.manager import VariableManager
 
 from plugins.plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
@@ -19,6 +22,7 @@ pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
 DRAIN = {"name": "Drain", "ansible.builtin.command": "drain"}
 NEVER = {**DRAIN, "tags": ["drain", "never"]}
 FLUSH = {"ansible.builtin.meta": "flush_handlers"}
+ROOT = pathlib.Path(__file__).parents[5]
 LEAVE = {"ansible.builtin.meta": "end_host", "when": "inventory_hostname == 'web9'"}
 
 
@@ -28,7 +32,9 @@ def files(tmp_path):
     loader.set_basedir(str(tmp_path))
     manager = VariableManager(loader)
     play = Play.load({"hosts": "all", "tasks": []}, variable_manager=manager, loader=loader)
-    task = types.SimpleNamespace(get_variable_manager=lambda: manager, get_play=lambda: play)
+    role = Role(play=play)
+    role._role_path = str(ROOT / "roles" / "respond")
+    task = types.SimpleNamespace(get_variable_manager=lambda: manager, get_play=lambda: play, _role=role)
     action = types.SimpleNamespace(_task=task, _loader=loader, _find_needle=lambda _kind, name: name)
     return TasksFiles(action)
 
@@ -104,13 +110,14 @@ def test_a_file_in_which_a_task_runs_is_accepted_wherever_it_lies(files, written
     assert files.digest("respond_prepare_tasks", path).startswith("drain.yml:")
 
 
-@pytest.mark.parametrize("name", ["clear_host_errors", "end_batch", "end_host", "end_play"])
+@pytest.mark.parametrize("name", ["clear_host_errors", "end_batch", "end_host", "end_play", "end_role"])
 @pytest.mark.parametrize("wrap", [lambda task: task, lambda task: {"block": [DRAIN], "rescue": [task]}])
 def test_a_task_that_takes_a_host_out_of_the_play_is_refused_in_the_files_of_phases(files, written, name, wrap):
     path = written([DRAIN, wrap({**LEAVE, "ansible.builtin.meta": name})])
     with pytest.raises(TasksFileError, match=f"respond_prepare_tasks is {path}, with meta: {name} in {path}:"):
         files.path("respond_prepare_tasks", path)
-    assert files.digest("rolling_maintenance_tasks", path)
+    with contextlib.nullcontext() if name != "end_role" else pytest.raises(TasksFileError, match="meta: end_role"):
+        assert files.digest("rolling_maintenance_tasks", path)
 
 
 @pytest.mark.parametrize("how", ["import_tasks", "include_tasks"])

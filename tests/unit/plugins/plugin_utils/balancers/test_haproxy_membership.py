@@ -289,14 +289,26 @@ def test_a_balancer_that_is_not_listed_any_more_when_the_host_returns_is_named(f
     assert fleet.out == {"lb1"}
 
 
-def test_a_return_names_each_backend_once_also_one_that_is_not_listed_any_more(fleet, membership):
+def test_a_return_restores_each_backend_that_was_left_also_one_that_is_not_listed_any_more(fleet, membership):
     fleet.servers["lb1"]["api"] = "ready"
     membership("lb1", backends=["www", "api"]).drain({})
     ask, asked = fleet.ask, []
-    fleet.ask = lambda *more: asked.append(more[-1].get("backends")) or ask(*more)
+    fleet.ask = lambda *more: asked.append((more[-1]["backends"], sorted(more[-1]["found"]))) or ask(*more)
     membership("lb1", backends=["www"]).restore()
-    assert asked
-    assert all(sorted(backends) == ["api", "www"] for backends in asked)
+    assert set(map(str, asked)) == {str(([], ["api", "www"]))}
+
+
+def test_a_balancer_that_the_host_did_not_leave_gets_no_order_when_it_returns(fleet, membership):
+    membership("lb1").drain({})
+    assert membership("lb1", "lb2").restore()["msg"] == ""
+    assert set(fleet.states("active")) == {"lb1"}
+
+
+def test_a_server_that_another_program_put_back_is_not_said_to_stay_out(fleet, membership):
+    fleet.servers["lb2"]["www"] = "MAINT"
+    membership().drain({})
+    fleet.servers["lb2"]["www"] = "ready"
+    assert membership().restore()["msg"] == ""
 
 
 def test_a_host_stays_out_for_another_holder(fleet, membership):

@@ -147,6 +147,7 @@ class Host:
                 say=self.said.append,
                 warn=self.warned.append,
                 active_hosts=self.hosts,
+                rescued_hosts=[],
                 in_part=False,
                 has_failed=False,
                 forks=9,

@@ -359,6 +359,7 @@ class World(RuleBasedStateMachine):
                 say=lambda _line: None,
                 warn=lambda _line: None,
                 active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
+                rescued_hosts=[],
                 in_part=self.in_part,
                 has_failed=False,
                 forks=1,

@@ -124,6 +124,15 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
     assert refusal_of_role({**half, "load_balancer_provider": "health_probe"}, as_it_is) == ""
 
 
+@pytest.mark.parametrize("name", ["respond_event", "respond_events"])
+def test_a_variable_that_would_replace_the_event_of_the_tasks_is_refused(name):
+    assert (
+        refusal_of_role({name: {}}, as_it_is)
+        == f"{name} is set, but the role sets it for your tasks. Rename your variable"
+    )
+    assert refusal_of_role({name: {}}, as_it_is, "rolling_maintenance") == ""
+
+
 @pytest.mark.parametrize(
     ("role", "name", "near"),
     [
@@ -133,7 +142,6 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
         ("rolling_maintenance", "rolling_maintenance_health_task", "rolling_maintenance_health_tasks"),
         ("rolling_maintenance", "respond_rule", ""),
         ("respond", "respond_result", ""),
-        ("respond", "respond_event", ""),
         ("respond", "respond_prepare_tasks_of_web", ""),
         ("respond", "respond_prepare_tasks_db", ""),
         ("respond", "respond_db_prepare_tasks", ""),
