@@ -17,6 +17,7 @@ import typing as t
 
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
+from ...module_utils._scheduled_events.terms import CONTROLLER
 from .._ansible.core import typed_values
 from .._ansible.zones import rules_with_offsets
 
@@ -90,6 +91,11 @@ def plan(
         raise WrongValue(
             f"poller_controller_grace: expected 0 without poller_controller, not {grace:g}: nothing shows whether "
             f"a job runs, so set poller_controller, or take it out"
+        )
+    elif config["acknowledge"] == CONTROLLER:
+        raise WrongValue(
+            "poller_acknowledge: expected another value than controller without poller_controller, since no job would "
+            "acknowledge: set poller_controller, or take it out"
         )
     own = _own_hooks(controller, webhooks, python)
     found = [

@@ -21,12 +21,13 @@ import yaml
 
 from playbooks import LOCAL
 
-FILES = ("etc/hooks/prepare.d/10-drain", "etc/hooks.d", "lib/state.json", "history/history.jsonl", "controller/event")
+FILES = ("etc/hooks/prepare.d/10-drain", "lib/state.json", "history/history.jsonl", "controller/event")
 HOSTS = {
     # host: whether it is drained, and whether the state is kept
     "drained": {"flag": True, "keep": False},
     "serving": {"flag": False, "keep": False},
     "kept": {"flag": True, "keep": True},
+    "with a file of the owner": {"flag": False, "keep": False, "own": ["etc/token"]},
 }
 UNINSTALL = {
     "hosts": "all",
@@ -48,7 +49,7 @@ def remaining(ansible, tmp_path_factory):
     """The files that remain on each host."""
     directory = tmp_path_factory.mktemp("uninstall")
     for name, host in HOSTS.items():
-        for path in (*FILES, *(["etc/drained"] if host["flag"] else [])):
+        for path in (*FILES, *(["etc/drained"] if host["flag"] else []), *host.get("own", [])):
             (directory / name / path).parent.mkdir(parents=True, exist_ok=True)
             (directory / name / path).touch()
     hosts = {name: dict(LOCAL, poller_keep_state=host["keep"]) for name, host in HOSTS.items()}
@@ -197,6 +198,10 @@ def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansibl
 
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
     assert remaining["drained"] == ["etc", "etc/drained"]
+
+
+def test_an_uninstallation_keeps_a_file_that_the_role_did_not_make(remaining):
+    assert remaining["with a file of the owner"] == ["etc", "etc/token"]
 
 
 def test_an_uninstallation_leaves_nothing_on_a_host_that_is_not_drained(remaining):

@@ -63,7 +63,7 @@ def test_facts_since_a_time_are_shown(unit, directory, since, shown):
 @pytest.mark.parametrize("since", ["yesterday", "1", "2020-02-30", "-1h"])
 def test_a_time_that_is_none_is_refused(unit, since):
     code, _output, errors = unit.command("history", f"--since={since}")
-    assert code == 1
+    assert code == 2
     assert errors.endswith(f"or a time of UTC like 2026-01-31 or 2026-01-31T12:00:00Z, not {since}\n")
 
 
@@ -146,5 +146,10 @@ def test_a_forecast_of_an_unknown_type_is_refused(unit, directory, has_history):
     if has_history:
         leave_preparation(directory, 1)
     code, _output, errors = unit.command("forecast", "--event-types=Earthquake")
-    assert code == 1
+    assert code == 2
     assert f"expected some of {', '.join(EVENT_TYPES)}, separated by commas, not Earthquake" in errors
+
+
+def test_a_forecast_without_a_configuration_is_unknown(unit):
+    code, _output, errors = unit.command("--config=/nowhere", "forecast")
+    assert (code, "/nowhere" in errors) == (3, True)

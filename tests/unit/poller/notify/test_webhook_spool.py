@@ -182,6 +182,7 @@ def test_a_message_that_cannot_be_written_is_lost_aloud_and_the_hook_ends_well(t
     configure(tmp_path, {"name": "ops"})
     (tmp_path / "state").write_text("not a directory")
     assert "webhook ops: the message cannot be kept and is lost: " in run_hook(tmp_path)
+    assert "spooled" not in delivery_status.read(str(tmp_path / "run"))  # no delivery is missing
 
 
 @pytest.mark.parametrize("cause", ["the spool", "the configuration"])

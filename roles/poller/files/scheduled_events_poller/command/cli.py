@@ -17,7 +17,7 @@ from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.runs import PHASES
 
 from .. import __version__, spool
-from ..unit import config, control, poller
+from ..unit import config, control, poller, status
 from . import commands, forecast, replay, show_history
 from .output import CommandError, complain
 
@@ -53,7 +53,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return int(chosen.function(chosen) or 0)
     except WrongValue as error:
         _fail(_with_advice(error))
-        return EX_CONFIG if chosen.function is commands.run else 1
+        return {commands.run: EX_CONFIG, forecast.show_forecast: status.UNKNOWN}.get(chosen.function, 1)
     except NotAllowed as error:
         _fail(str(error))
         return CLOSED
@@ -98,13 +98,25 @@ def _parser() -> argparse.ArgumentParser:
     _command(groups, "prepared", commands.show_prepared, "show the ids of the events from which this VM has to recover")
 
     command = _command(groups, "history", show_history.show_history, "show what happened to the events of this VM")
-    command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
+    command.add_argument(
+        "--since",
+        type=show_history.since_of,
+        default=0.0,
+        metavar="WHEN",
+        help="a duration like 12h or 7d, or a time like 2026-01-31",
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         groups, "forecast", forecast.show_forecast, "show whether the preparation fits into the notice of an event"
     )
-    command.add_argument("--event-types", default=",".join(EVENT_TYPES), metavar="TYPES", help="default: %(default)s")
+    command.add_argument(
+        "--event-types",
+        type=forecast.types_of,
+        default=",".join(EVENT_TYPES),
+        metavar="TYPES",
+        help="default: %(default)s",
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(groups, "replay", replay.show_replay, "show what this configuration decides for recorded events")

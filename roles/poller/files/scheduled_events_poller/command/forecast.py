@@ -20,7 +20,7 @@ from _scheduled_events.time_windows import next_opening
 from ..unit import config, status
 from . import show_history
 from .commands import engine_config, sample_event
-from .output import CommandError, complain, say, say_json
+from .output import complain, say, say_json
 
 
 class Forecast(NamedTuple):
@@ -47,7 +47,7 @@ def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVEN
 def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     settings = config.load(chosen.config)
-    margin, types = settings.margin, _types(chosen.event_types)
+    margin, types = settings.margin, chosen.event_types
     facts, problems = history_file.read(*show_history.directories(chosen), now=time.time())
     seconds = preparations(facts)
     enough = needed(seconds)
@@ -89,12 +89,13 @@ def _window(event_type: str, decided: terms.Config, *, now: float) -> str:
     return f"; window {opening[1]} {when}, {'within' if opening[0] <= latest else 'after'} the least notice"
 
 
-def _types(text: str) -> List[str]:
+def types_of(text: str) -> List[str]:
+    """The types that an argument names."""
     names = [name.strip() for name in text.split(",")] if text else list(EVENT_TYPES)
     for name in names:
         if name not in EVENT_TYPES:
             known = ", ".join(EVENT_TYPES)
-            raise CommandError(f"--event-types: expected some of {known}, separated by commas, not {name}")
+            raise argparse.ArgumentTypeError(f"expected some of {known}, separated by commas, not {name}")
     return names
 
 

@@ -13,7 +13,7 @@ from _scheduled_events import history, history_file
 from _scheduled_events.document import format_epoch
 from _scheduled_events.history import Fact
 
-from .output import CommandError, complain, places, say, say_json, say_table
+from .output import complain, places, say, say_json, say_table
 
 _DURATION = re.compile(r"(\d{1,9})([smhdw])\Z", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -23,8 +23,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)Z?)?\Z", re.ASCII)
 def show_history(chosen: argparse.Namespace) -> int:
     """Show the facts, also while the unit is stopped."""
     now = time.time()
-    since = _since(chosen.since, now) if chosen.since else 0.0
-    facts, problems = history_file.read(*directories(chosen), now=now, since=since)
+    facts, problems = history_file.read(*directories(chosen), now=now, since=chosen.since)
     if chosen.json:
         say_json({"facts": [history.as_json(fact) for fact in facts], "problems": problems})
     elif facts:
@@ -42,19 +41,19 @@ def directories(chosen: argparse.Namespace) -> Tuple[str, str]:
     return places(chosen).history_directory, chosen.roles_directory
 
 
-def _since(text: str, now: float) -> float:
+def since_of(text: str) -> float:
+    """The time that an argument names, in seconds since the epoch."""
     duration = _DURATION.match(text)
     if duration:
-        return now - int(duration.group(1)) * _SECONDS[duration.group(2)]
+        return time.time() - int(duration.group(1)) * _SECONDS[duration.group(2)]
     moment = _TIME.match(text)
     if moment:
         try:
             return history.parse_moment(f"{moment.group(1)}T{moment.group(2) or '00:00:00'}.000Z")
         except ValueError:  # such as the 30th of February
             pass
-    raise CommandError(
-        f"--since: expected a duration like 90m, 12h or 7d, or a time of UTC like 2026-01-31 or 2026-01-31T12:00:00Z, "
-        f"not {text}"
+    raise argparse.ArgumentTypeError(
+        f"expected a duration like 90m, 12h or 7d, or a time of UTC like 2026-01-31 or 2026-01-31T12:00:00Z, not {text}"
     )
 
 

@@ -94,7 +94,7 @@ class MessageSpool:
         """Whether systemd takes the directory for empty, and so does not start the delivery."""
         try:
             return all(name.startswith(".") for name in os.listdir(self.directory))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return True
 
     def read(self, entry: Entry) -> Optional[Dict[str, Any]]:

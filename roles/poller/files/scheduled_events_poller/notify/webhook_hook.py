@@ -60,15 +60,19 @@ def leave(environment: Mapping[str, str], text: str, config: str, state: str, ru
         # So that ``status`` notices a delivery that does not run. Before the message: once that is delivered, nothing
         # newer comes.
         _leave_sign(runtime, MARK)
-    spool, content = MessageSpool(state), json.dumps(message).encode()
+    spool, content, kept = MessageSpool(state), json.dumps(message).encode(), False
     for each in receivers:
         try:
             dropped = spool.put(content, str(message["id"]), each.name, max_messages=each.max_messages)
         except SpoolError as error:
             _say_lost(runtime, f"webhook {each.name}: the message cannot be kept and is lost: {error}")
         else:
+            kept = True
             if dropped:
                 _say(f"webhook {each.name}: its spool is full, and {dropped} of the oldest messages were dropped")
+    with contextlib.suppress(OSError):
+        if receivers and not kept and spool.is_empty():  # nothing waits for a delivery
+            os.unlink(os.path.join(runtime, MARK))
 
 
 def _message(environment: Mapping[str, str], event: Any) -> Dict[str, Any]:

@@ -282,6 +282,8 @@ def test_wrong_settings_of_a_controller_are_refused_without_its_token(controller
 def test_a_takeover_needs_a_controller_of_the_role():
     with pytest.raises(role_options.WrongValue, match="poller_controller_grace: expected 0 without poller_controller"):
         check(acknowledge="controller", controller_grace=60)
+    with pytest.raises(role_options.WrongValue, match="poller_acknowledge: expected another value than controller"):
+        check(acknowledge="controller")
 
 
 # The interpreter
