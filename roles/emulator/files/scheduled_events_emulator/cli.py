@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import functools
 import io
 import json
 import os
@@ -43,6 +44,11 @@ Answer = Any
 PROGRAM = "scheduled-events-emulator"
 
 
+def _options(parser: argparse._ActionsContainer) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What adds an option, and what adds one that is a time."""
+    return parser.add_argument, functools.partial(parser.add_argument, type=seconds, metavar="SECONDS")
+
+
 # serve
 
 
@@ -50,7 +56,7 @@ def _add_serve(verbs: Any) -> None:
     text = "run the emulator"
     parser = verbs.add_parser("serve", help=text, description="Run it until it is stopped.", allow_abbrev=False)
     parser.set_defaults(run=_serve)
-    add = parser.add_argument
+    add, delay = _options(parser)
     add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
     add("--port", type=port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
     add(
@@ -65,15 +71,9 @@ def _add_serve(verbs: Any) -> None:
     add("--speed", type=speed, default=1.0, help="speed relative to real time")
     add("--manual-clock", action="store_true", help="stop the clock until 'advance'")
     add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
-    add(
-        "--first-answer-delay",
-        type=seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="duration of the first answer, in real time",
-    )
+    delay("--first-answer-delay", default=0.0, help="duration of the first answer, in real time")
     add("--empty-first", action="store_true", help="answer the first GET with 200 and an empty body")
-    add("--cotenant-delay", type=seconds, default=0.0, metavar="SECONDS", help="time from approval to Started")
+    delay("--cotenant-delay", default=0.0, help="time from approval to Started")
     add("--etag", action="store_true", help="send an ETag and answer If-None-Match with 304")
     add(
         "--unknown-event-status",
@@ -88,24 +88,18 @@ def _add_serve(verbs: Any) -> None:
     _add_event_grid(
         parser.add_argument_group("messages of Event Grid", "They follow Microsoft's pages, and were not measured.")
     )
-    add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="end after this real time (0: never)")
+    delay("--exit-after", default=3600.0, help="end after this real time (0: never)")
     add("--started-file", metavar="FILE", help="write the control URL to this file when the emulator listens")
 
 
 def _add_event_grid(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
+    add, delay = _options(group)
     add(
         "--event-grid-url", type=url, metavar="URL", help="post a message about each change of an event to this webhook"
     )
     add("--event-grid-schema", choices=SCHEMAS, default=EVENT_GRID, help="schema of the messages")
     add("--event-grid-repeats", type=count, default=0, metavar="N", help="post each message so many more times")
-    add(
-        "--event-grid-disorder",
-        type=seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="delay each message by a random real time up to this one",
-    )
+    delay("--event-grid-disorder", default=0.0, help="delay each message by a random real time up to this one")
     add("--event-grid-token-file", dest="event_grid_token", type=token, metavar="FILE", help="token of the webhook")
 
 
@@ -158,20 +152,15 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _add_event_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add, delay = _options(parser)
     add("vms", nargs="+", metavar="VM")
-    add("--notice", type=seconds, metavar="SECONDS", help="time from now to NotBefore")
+    delay("--notice", help="time from now to NotBefore")
     add("--duration", type=duration, metavar="SECONDS", help="duration of the impact (-1: unknown)")
     add("--source", choices=("Platform", "User"))
     add("--description")
-    add(
-        "--started-for",
-        type=seconds,
-        metavar="SECONDS",
-        help="time from Started, or from the announcement of a hint, to removal",
-    )
-    add("--cancel-after", type=seconds, metavar="SECONDS", help="remove the event without impact after this time")
-    add("--cotenant-delay", type=seconds, metavar="SECONDS", help="time from approval to Started")
+    delay("--started-for", help="time from Started, or from the announcement of a hint, to removal")
+    delay("--cancel-after", help="remove the event without impact after this time")
+    delay("--cotenant-delay", help="time from approval to Started")
     add("--auto-approve", action="store_true", help="start the event at once, as if approved by a policy")
     add("--direct-started", action="store_true", help="omit the state Scheduled, as after a hardware failure")
 
@@ -234,27 +223,20 @@ def _add_control_verbs(verbs: Any) -> None:
 def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) -> None:
     """Add what may stand before or after the verb; after it, only what is given there replaces what stood before."""
     control, as_json, wait = (argparse.SUPPRESS,) * 3 if after_verb else (DEFAULT_CONTROL, False, WAIT)
-    parser.add_argument(
-        "--control", default=control, metavar="URL", help=f"URL of the control API (default: {DEFAULT_CONTROL})"
-    )
-    parser.add_argument("--json", action="store_true", default=as_json, help="print the answer as JSON")
-    parser.add_argument(
-        "--wait",
-        type=seconds,
-        default=wait,
-        metavar="SECONDS",
-        help=f"wait for the start of the emulator (default: {WAIT:g})",
-    )
+    add, delay = _options(parser)
+    add("--control", default=control, metavar="URL", help=f"URL of the control API (default: {DEFAULT_CONTROL})")
+    add("--json", action="store_true", default=as_json, help="print the answer as JSON")
+    delay("--wait", default=wait, help=f"wait for the start of the emulator (default: {WAIT:g})")
 
 
 def _add_fault(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add, delay = _options(parser)
     add("kind", choices=faults.KINDS)
     add("--vm", dest="vms", action="append", metavar="VM", help="only this VM (repeatable; default: all)")
     add("--status", type=status)
     add("--count", type=count, metavar="N", help="only the next N requests of each VM")
-    add("--seconds", type=seconds, metavar="SECONDS", help="only for this real time")
-    add("--delay", type=seconds, metavar="SECONDS", help="real time before the answer")
+    delay("--seconds", help="only for this real time")
+    delay("--delay", help="real time before the answer")
     add("--method", dest="methods", action="append", choices=("GET", "POST"))
     add("--path", dest="paths", action="append", choices=("events", "name"))
     add("--body", help="body of the failing answer")
