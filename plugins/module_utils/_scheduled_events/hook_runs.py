@@ -246,7 +246,6 @@ class HookRuns:
         self.actions.append(
             RunHooks(
                 run.request_id,
-                key,
                 phase,
                 event,
                 run.timeout,

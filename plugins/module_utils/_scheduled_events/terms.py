@@ -123,7 +123,6 @@ class RunHooks(NamedTuple):
     """
 
     request_id: str
-    key: str
     phase: str
     event: Dict[str, object]
     timeout: float

@@ -95,7 +95,7 @@ class Job:
 
     def __init__(self, action, *, boot, asked, on_failure):
         self.first = self.last = action  # as the engine asked first and last
-        self.key, self.phase = action.key, action.phase
+        self.key, self.phase = action.event["event_id"].lower(), action.phase
         self.asked_last_at = None  # by the clock
         self.boot = boot
         self.process = None  # of the poller, that asked last with success
@@ -503,7 +503,7 @@ class World(RuleBasedStateMachine):
 
     def _note_request(self, action):
         job = self.jobs.get(action.request_id)
-        if job is not None and action[4:8] != job.last[4:8]:
+        if job is not None and action[3:7] != job.last[3:7]:
             job.asked_last_at = self.wall
         if job is None:
             job = Job(action, boot=self.boots, asked=self._happens(), on_failure=self.options["on_failure"])
@@ -512,9 +512,9 @@ class World(RuleBasedStateMachine):
             job.asked_last_at, job.preparation = self.wall, self.preparation
             self.jobs[action.request_id] = job
             if action.phase in ("prepare", "started") and self.hooks["recover"] != UNCONFIGURED:
-                self.debts.add(action.key)
+                self.debts.add(job.key)
             return
-        assert (action.key, action.phase) == (job.key, job.phase)
+        assert (action.event["event_id"].lower(), action.phase) == (job.key, job.phase)
         if job.may_have_reached_root:
             assert action.ends_at == job.last.ends_at, "hooks that may run get more time"
             self._check_6_revised_deadline(job.last, action)

@@ -165,7 +165,7 @@ def test_a_recovery_that_runs_is_waited_for_before_anything_is_acknowledged():
     state, actions = step(state, document(B), HookResult(prepare.request_id, "ok"))
     assert actions == []
     state, [again] = step(state, document(B), HookResult(f"{A}.recover.7", "ok"))
-    assert (again.key, again.phase, set(state.events)) == (B, "prepare", {B})
+    assert (again.event["event_id"].lower(), again.phase, set(state.events)) == (B, "prepare", {B})
     assert [type(action) for action in step(state, document(B), HookResult(again.request_id, "ok"))[1]] == [Approve]
 
 

@@ -68,7 +68,7 @@ class EngineVm:
         if action.phase == "recover":
             self.recovers.append(action.request_id)
             return
-        outcome = self._prepare(action) if action.key == EVENT_ID.lower() else OK
+        outcome = self._prepare(action) if action.event["event_id"].lower() == EVENT_ID.lower() else OK
         self.results.append(terms.HookResult(action.request_id, outcome))
 
     def _prepare(self, action):

@@ -16,7 +16,7 @@ from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.checks import WrongValue, show
-from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
+from _scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
@@ -33,7 +33,7 @@ from .. import spool
 from ..unit import config, control, display, endpoint_resolver, instance, poller, status
 from .output import CommandError, complain, places, say, say_json, say_table
 
-COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
+LISTED = ("event_id", "event_type", "event_status", "event_source", "not_before", "duration_in_seconds")
 SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 # What a status that was not written by this release can raise.
@@ -92,15 +92,7 @@ def list_events(chosen: argparse.Namespace) -> None:
 def _print_table(events: List[Dict[str, Any]]) -> None:
     rows: List[Tuple[str, ...]] = [("EVENT ID", "TYPE", "STATUS", "SOURCE", "NOT BEFORE", "SECONDS", "RESOURCES")]
     for event in events:
-        cells = (
-            event["event_id"],
-            event["event_type"],
-            event["event_status"],
-            event["event_source"],
-            event["not_before"],
-            event["duration_in_seconds"],
-            ", ".join(event["resources"]),
-        )
+        cells = (*(event[name] for name in LISTED), ", ".join(event["resources"]))
         rows.append(tuple("-" if cell in (None, "") else str(cell) for cell in cells))
     say_table(rows)
 
@@ -429,7 +421,7 @@ def _client(settings: config.Settings, chosen: argparse.Namespace, *, briefly: b
     return ImdsClient(
         endpoint=found.endpoint,
         api_version=settings.api_version,
-        request_timeout=LOOK_TIMEOUT if briefly else COMMAND_TIMEOUT,
+        request_timeout=LOOK_TIMEOUT if briefly else REQUEST_TIMEOUT,
         retry_for=0 if briefly else 10,
         drill_directory=chosen.drill_directory,
     )

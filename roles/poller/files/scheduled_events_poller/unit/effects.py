@@ -90,17 +90,11 @@ def hidden_by_dry_run(state_file: StateFile) -> str:
 
 def ended_runs(state: State, root_side: HookRequests) -> List[Tuple[str, RunResult]]:
     """The runs that have ended, each with its phase."""
-    ended = []
-    for entry in state.events.values():
-        for phase, run in entry.runs.items():
-            result = root_side.result(run.request_id) if run.outcome == RUNNING else None
-            if result is not None:
-                ended.append((phase, result))
-    return ended
+    runs = [each for entry in state.events.values() for each in entry.runs.items() if each[1].outcome == RUNNING]
+    results = [(phase, root_side.result(run.request_id)) for phase, run in runs]
+    return [(phase, result) for phase, result in results if result is not None]
 
 
 def job_of(action: terms.RunHooks, config: terms.Config, settings: Settings) -> Job:
     """What the root side is asked to run."""
-    asked = action._asdict()
-    del asked["key"]
-    return Job(vm_name=config.vm_name, hooks=tuple(settings.hooks.get(action.phase, ())), **asked)
+    return Job(vm_name=config.vm_name, hooks=tuple(settings.hooks.get(action.phase, ())), **action._asdict())

@@ -130,10 +130,7 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
     event = entry.event
     condition = conditions.condition(state, key, config)
     return {
-        "event_id": event.event_id,
-        "event_type": event.event_type,
-        "event_status": event.event_status,
-        "event_source": event.event_source,
+        **{name: getattr(event, name) for name in ("event_id", "event_type", "event_status", "event_source")},
         "not_before": None if event.not_before is None else format_time(event.not_before),
         "waits_until": None if entry.waits_until is None else format_epoch(entry.waits_until),
         "resources": list(event.resources),
