@@ -57,18 +57,6 @@ class Intervals(NamedTuple):
 INTERVALS = Intervals()
 
 
-def _taken(
-    before: State, document: Optional[Document], vm_name: str, problems: List[str], *, first: bool
-) -> Optional[Document]:
-    """The document; ``None``, and why, if it counts as an outage."""
-    problem = engine.overflow(before, document, vm_name) if document else ""
-    if problem and first:
-        raise BadAnswer(problem)
-    if problem:
-        problems[:] = [problem]
-    return None if problem else document
-
-
 class Turn:
     """One turn on the host.
 
@@ -177,7 +165,7 @@ class Turn:
     def _step(self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool) -> Dict[str, Any]:
         if self._check_mode:
             before = self._memory.parse(self._planned)
-            document = _taken(before, document, self._vm_name, self._problems, first=first)
+            document = self._taken(before, document, first=first)
             after, actions = self._decide(before, document, results, first=first)
             self._planned = dump_state(after)
             return self._show(after, actions, document)
@@ -195,7 +183,7 @@ class Turn:
     ) -> Dict[str, Any]:
         with self._lease.held(abandoned=self._request.abandoned, make=make):
             before = self._memory.load()
-            document = _taken(before, document, self._vm_name, self._problems, first=first)
+            document = self._taken(before, document, first=first)
             decided, actions = self._decide(before, document, results, first=first)
             after, shown = decided, self._show(decided, actions, document)
             if shown["next"] == "done":
@@ -203,6 +191,15 @@ class Turn:
             self._memory.save(after)
             self._renew(shown["next"])
         return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
+
+    def _taken(self, before: State, document: Optional[Document], *, first: bool) -> Optional[Document]:
+        """The document; ``None``, and why, if it counts as an outage."""
+        problem = engine.overflow(before, document, self._vm_name) if document else ""
+        if problem and first:
+            raise BadAnswer(problem)
+        if problem:
+            self._problems = [problem]
+        return None if problem else document
 
     def _decide(
         self, before: State, document: Optional[Document], results: Sequence[terms.Result], *, first: bool
