@@ -43,13 +43,4 @@ attributes:
   action:
     support: full
     description: The task runs on the control node.
-  check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed, when in diff mode.
-  idempotent:
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-      - This assumes that the system controlled by the module has not changed in a relevant way.
 """

@@ -58,14 +58,4 @@ attributes:
     support: full
     description: Operating systems of the hosts that the module can run for. Its balancers must not be Windows hosts.
     platforms: posix, windows
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed, when in diff mode.
-  idempotent:
-    support: full
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """

@@ -15,6 +15,7 @@ description:
   - The protection stays until it is removed. Restore the previous protection with RV(before), also when a task fails.
 extends_documentation_fragment:
   - maintops.scheduled_events._azure
+  - maintops.scheduled_events._imds.attributes
 options:
   resource_id:
     description:
@@ -29,6 +30,8 @@ options:
 attributes:
   check_mode:
     support: full
+  diff_mode:
+    support: none
   idempotent:
     support: full
 seealso:

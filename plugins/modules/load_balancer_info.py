@@ -30,6 +30,7 @@ options:
     elements: str
     required: true
 extends_documentation_fragment:
+  - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.reads
   - maintops.scheduled_events._azure
   - maintops.scheduled_events._haproxy.balancers

@@ -19,6 +19,7 @@ description:
   - The module sends a request for each id. If one fails, the message names those that were acknowledged before it.
 extends_documentation_fragment:
   - maintops.scheduled_events._azure
+  - maintops.scheduled_events._imds.attributes
 options:
   event_id:
     description: Ids of the events to acknowledge.
@@ -40,6 +41,8 @@ attributes:
     support: partial
     details:
       - Nothing is sent, and every id is reported as if it were acknowledged.
+  diff_mode:
+    support: none
   idempotent:
     support: none
     details:
