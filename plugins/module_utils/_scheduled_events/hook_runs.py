@@ -121,8 +121,6 @@ class HookRuns:
     def ask_later(self, key: str, phase: str, reason: str) -> None:
         run = self.events[key].runs[phase]
         pause = pause_after(run.asked, first=FIRST_PAUSE, longest=LONGEST_PAUSE_ASKING)
-        if reason != run.reason:
-            self.report(Report(key, ReportKind.NOT_ASKED, phase, text=reason))
         run = run._replace(issued=False, asked=run.asked + 1, ask_at=self._now.monotonic + pause, reason=reason)
         self._set_run(key, phase, run)
 

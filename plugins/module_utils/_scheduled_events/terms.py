@@ -22,7 +22,6 @@ class ReportKind(Enum):
     UNNAMED = "unnamed"
     PROBLEM = "problem"
     ENDED = "ended"
-    NOT_ASKED = "not asked"
     ACKNOWLEDGED = "acknowledged"
     RETRIED = "retried"
     CLEARED = "cleared"

@@ -1037,19 +1037,6 @@ def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time()
     assert vm.entry().failures == ()
 
 
-def test_why_hooks_could_not_be_asked_for_is_reported_once():
-    vm = Engine()
-    vm.step(document(event()))
-    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert [(each.phase, each.text) for each in vm.reports(terms.ReportKind.NOT_ASKED)] == [
-        ("prepare", "the spool is full")
-    ]
-    vm.pass_time(1)
-    vm.step(None)
-    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert vm.reports(terms.ReportKind.NOT_ASKED) == []
-
-
 def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten():
     vm = Engine()
     vm.step(document(event()))

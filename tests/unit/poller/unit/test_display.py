@@ -34,7 +34,6 @@ from scheduled_events_poller.unit import display
         (ReportKind.ENDED, "failed", systemd.WARNING),
         (ReportKind.ENDED, "timeout", systemd.WARNING),
         (ReportKind.ACKNOWLEDGED, "", systemd.INFO),
-        (ReportKind.NOT_ASKED, "", systemd.WARNING),
         (ReportKind.UNNAMED, "", systemd.WARNING),
         (ReportKind.PROBLEM, "", systemd.WARNING),
         (ReportKind.RETRIED, "", systemd.INFO),

@@ -233,8 +233,6 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
         return level, f"{report.phase} hooks ended: {report.outcome}{because}"
     if report.kind is terms.ReportKind.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
-    if report.kind is terms.ReportKind.NOT_ASKED:
-        return systemd.WARNING, f"{report.phase} hooks cannot be started: {report.text}; the poller tries again"
     words = {
         terms.ReportKind.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
         terms.ReportKind.RETRIED: "tried again on request of the operator",
