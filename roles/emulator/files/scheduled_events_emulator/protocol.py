@@ -134,14 +134,17 @@ class Imds:
         self._count(caller, request.method, path)
         try:
             self._throttle(caller)
-            kind = self._check_target(request, path)
-            fault = self._faults.match(caller.machine.name, request.method, kind)
+            if path is None:
+                raise Refused(404, render_error("Not found"))
+            if request.method not in METHODS[path]:
+                raise Refused(405, render_error(f"Method not allowed: {request.method}"))
+            fault = self._faults.match(caller.machine.name, request.method, path)
             if fault is not None:
                 caller.failures_injected += 1
                 failed = await self._fail(fault, request, caller)
                 if failed is not None:
                     return failed
-            return await self._serve(request, caller, kind)
+            return await self._serve(request, caller, path)
         except web.RequestPayloadError:
             refused = _malformed("it cannot be decoded")
         except web.HTTPRequestEntityTooLarge:
@@ -180,14 +183,6 @@ class Imds:
         recent.append(now)
 
     # The rules
-
-    @staticmethod
-    def _check_target(request: web.BaseRequest, path: str | None) -> str:
-        if path is None:
-            raise Refused(404, render_error("Not found"))
-        if request.method not in METHODS[path]:
-            raise Refused(405, render_error(f"Method not allowed: {request.method}"))
-        return path
 
     def _check_request(self, request: web.BaseRequest, kind: str) -> str:
         """Check headers and query and return the api-version. Raises Refused."""
@@ -278,7 +273,8 @@ class Imds:
         """Let ``fault`` answer the request; None leaves the answer, after a delay, to the service."""
         body = await request.read() if request.method == "POST" else b""
         if fault.delay > 0:
-            await _wait(fault)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(fault.cleared.wait(), fault.delay)
         if fault.kind == "slow":
             return None
         if request.method == "POST":
@@ -362,11 +358,6 @@ def _addresses(request: web.BaseRequest) -> tuple[str, str]:
     # A socket for :: also takes calls over IPv4, and writes their addresses so.
     called, calling = (transport.get_extra_info(name)[0].removeprefix("::ffff:") for name in ("sockname", "peername"))
     return called, calling
-
-
-async def _wait(fault: Fault) -> None:
-    with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(fault.cleared.wait(), fault.delay)
 
 
 def _drop(request: web.BaseRequest, *, with_reset: bool) -> None:
