@@ -43,10 +43,6 @@ ATTEMPTS = 5  # to write or to read, while others do so at the same time, or a s
 PAUSE = 1.0  # seconds between two of them
 
 
-class Broken(OSError):
-    """The newest generation is not what was written. The message says what to do."""
-
-
 class Generation(t.NamedTuple):
     """All files at one time. ``identity``: of the directory, and so of the host."""
 
@@ -219,7 +215,7 @@ class WindowsFolder(Folder):
     def _restored(self, remembered: bytes | None) -> Generation:
         """The newest generation; that of this run, written again, if the host lost it.
 
-        :raises Broken: it is not what was written, and this run does not know what was.
+        :raises OSError: it is not what was written, and this run does not know what was.
         """
         for _attempt in range(ATTEMPTS):
             self._is_made = self._files.is_there()
@@ -238,7 +234,7 @@ class WindowsFolder(Folder):
                     continue  # others have written several since
                 except ValueError as error:
                     if newest > known.number:
-                        raise Broken(self._explain(name, numbers, error)) from None
+                        raise OSError(self._explain(name, numbers, error)) from None
                     known = known._replace(number=newest + 1)
             if newest == 0 and not remembered:
                 return Generation()

@@ -56,7 +56,6 @@ def exists(directories: Directories, request_id: str) -> bool:
 class OlderRun(NamedTuple):
     """The process of an older run, and its birth. ``until``: monotonic seconds after which nothing waits for it."""
 
-    request_id: str
     process: str
     born: Tuple[bool, int]
     until: float
@@ -87,7 +86,7 @@ def older_run(directories: Directories, request_id: str) -> Optional[OlderRun]:
                 continue
             if name.phase == wanted.phase or not {name.phase, wanted.phase} & set(BESIDE):
                 job = _read(_job(directories, run), run) if run != request_id else None
-                older = OlderRun(run, process, born, job.ends_at + OVERDUE if job else float("inf"))
+                older = OlderRun(process, born, job.ends_at + OVERDUE if job else float("inf"))
                 if older.goes_on():
                     return older
     return None

@@ -91,10 +91,6 @@ def _mark(runtime_directory: str) -> str:
     return os.path.join(runtime_directory, "boot")
 
 
-class Removed(OSError):
-    """What only a boot may remove was removed."""
-
-
 class Watched:
     """What is lost with a boot, and what no other process removes or replaces while this one runs."""
 
@@ -112,7 +108,7 @@ class Watched:
     def check(self) -> None:
         """See whether all that existed at an earlier look exists. The next process asks for all hooks again.
 
-        :raises Removed: it does not.
+        :raises OSError: it does not.
         """
         for path in self._paths:
             try:
@@ -123,7 +119,7 @@ class Watched:
                 self._seen[path] = inode
             elif path in self._seen and self._seen[path] != inode:
                 self._clock.until(self._keep_mark, within=REMOVAL, every=LOOK)
-                raise Removed(f"{path} was removed. Remove nothing there: requests and results of hooks are lost")
+                raise OSError(f"{path} was removed. Remove nothing there: requests and results of hooks are lost")
 
     def _keep_mark(self) -> None:
         """Leave the mark again. Without it, the next process begins as after a boot, and hooks run again."""

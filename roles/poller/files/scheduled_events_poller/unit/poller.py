@@ -128,7 +128,7 @@ class Poller:
     def run(self) -> None:
         """Poll until SIGTERM or SIGINT.
 
-        :raises PollerError, instance.Removed: the state or a directory cannot be used, or one was removed.
+        :raises PollerError, OSError: the state or a directory cannot be used, or one was removed.
         """
         with contextlib.ExitStack() as stack:
             self._open(stack)

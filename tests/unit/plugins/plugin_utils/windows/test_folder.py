@@ -15,7 +15,7 @@ from plugins.module_utils._load_balancer.record import Record
 from plugins.module_utils._respond.memory import Lease, Locked
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Changed
-from plugins.plugin_utils._windows.folder import Broken, WindowsFolder, decode
+from plugins.plugin_utils._windows.folder import WindowsFolder, decode
 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 
@@ -204,7 +204,7 @@ def test_a_broken_newest_generation_is_an_error_that_names_it_and_the_one_before
     put(run(), one="1")
     put(run(), one="2")
     host.files["state-000000002.json"] = left(host.files["state-000000002.json"])
-    with pytest.raises(Broken, match=r"state-000000002\.json is broken .*state-000000001\.json holds what was noted"):
+    with pytest.raises(OSError, match=r"state-000000002\.json is broken .*state-000000001\.json holds what was noted"):
         run("run2").has("one")
     del host.files["state-000000002.json"]
     assert run("run2").read("one") == b"1"
