@@ -309,7 +309,8 @@ def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.S
             by_event.setdefault(key, {})[host] = of_event
     names = {host: _last(facts, "vm_name").lower() or host.lower() for host, facts in histories.items()}
     read = {host: name for host, name in names.items() if not unread.get(host)}
-    events = [_with_absent(_event(hosts), read) for hosts in by_event.values()]
+    begins = {host: min((fact.time for fact in facts), default=0.0) for host, facts in histories.items()}
+    events = [_with_absent(_event(hosts), read, begins) for hosts in by_event.values()]
     events.sort(key=lambda event: event.began, reverse=True)
     missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
     return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
@@ -328,17 +329,19 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     )
 
 
-def _with_absent(event: EventStory, read: t.Mapping[str, str]) -> EventStory:
+def _with_absent(event: EventStory, read: t.Mapping[str, str], begins: t.Mapping[str, float]) -> EventStory:
     """The event with the hosts that it names and that have not heard of it. A drill names VMs that do not see it.
 
     :param read: by host, the name of its VM in lower case.
+    :param begins: by host, when its history begins: an older VM had its name if the event was over by then.
     """
+    end = max(time for lane in event.lanes for time in lane.times)
     heard = {name.lower() for lane in event.lanes for name in (lane.vm_name, lane.host)}
     named = set() if event.event_id.startswith(DRILL_PREFIX) else {name.lower() for name in event.resources} - heard
     absent = [
         Lane(host, name, event.began, is_watched=False, is_absent=True)
         for host, name in read.items()
-        if name in named and host.lower() not in heard
+        if name in named and host.lower() not in heard and begins[host] <= end
     ]
     return event._replace(lanes=(*event.lanes, *absent))
 

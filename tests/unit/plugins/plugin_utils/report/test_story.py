@@ -388,6 +388,8 @@ def test_an_event_that_names_others_too_and_that_nothing_prepares_for_is_a_probl
 
 def test_a_host_that_is_named_and_whose_history_does_not_have_the_event_is_a_problem():
     others = [fact._replace(vm_name="web2") for fact in a_maintenance("web2")]
+    newer = [fact._replace(event_id="E1", time=fact.time + 5000, resources=("web2",)) for fact in others]
+    assert tell({"web1": a_maintenance(), "web2": newer}, {}).events[1].problems == {}  # it did not exist then
     for histories in ({"web2": []}, {"host9": [fact._replace(event_id="E1") for fact in others]}):
         story = tell({"web1": a_maintenance(), **histories}, {})
         [event] = [each for each in story.events if each.event_id == ID]
