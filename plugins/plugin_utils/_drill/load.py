@@ -30,8 +30,9 @@ REDIRECTIONS = [str(status) for status in range(300, 400)]
 
 
 class LostRequest(t.NamedTuple):
-    """A lost request."""
+    """A lost request. ``at``: seconds since the epoch."""
 
+    at: float
     url: str
     reason: str
 
@@ -179,7 +180,7 @@ class Load:
         self._lost += 1
         self._failing_since.setdefault(url, began)
         if len(self._failures) < MOST_FAILURES:
-            self._failures.append(LostRequest(without_password(url), reason))
+            self._failures.append(LostRequest(round(time.time(), 3), without_password(url), reason))
 
 
 def _session(validate_certs: bool) -> requests.Session:

@@ -293,9 +293,9 @@ COMMANDS = {
     "prepared, kept": ("echo E1", True, ""),
     "not prepared": ("exit 0", False, ""),
     "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
-    "a command that was killed": ("kill -9 $$", False, "-9"),
+    "a command that was killed": ("kill -9 $$", False, "ended with -9"),
     "a command that does not know it": ("echo its usage >&2; exit 2", False, "its usage"),
-    "a missing interpreter": ("#!/no/python", False, '"rc": 2'),
+    "a missing interpreter": ("#!/no/python", False, "ended with 2"),
     "no program": (None, False, ""),
 }
 

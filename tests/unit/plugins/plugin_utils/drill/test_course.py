@@ -17,7 +17,7 @@ from plugins.plugin_utils._drill.load import Counts, LostRequest
 from plugins.plugin_utils._drill.verdict import FIGURES, lane_of, unfinished
 
 HEALTHY = Counts(50, 0, 0, ())
-ONE_LOST = Counts(50, 1, 0, (LostRequest("http://lb/", "503"),))
+ONE_LOST = Counts(50, 1, 0, (LostRequest(AT, "http://lb/", "503"),))
 FAILED_PREPARATION = [
     announcement(),
     *a_phase("prepare", 1, 60, outcome="failed", reason="leave: exit status 1"),
