@@ -51,12 +51,12 @@ class ActionModule(ArmAction):
         options = arguments_of(self, spec)
         hosts = variables["ansible_play_hosts_all"]
         histories, unread = histories_of(hosts, variables["hostvars"], options["variable"])
-        story = tell(histories, unread)
+        names = vm_names_of(hosts, variables["hostvars"], histories)
+        story = tell(histories, unread, names)
         made, version = time.time(), collection_version()
         audit = None
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
-            names = vm_names_of(hosts, variables["hostvars"], histories)
             ids = vm_ids_of(hosts, variables["hostvars"])
             since = made - options["audit"]["days"] * 86400.0
             audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)

@@ -50,8 +50,13 @@ def vm_names_of(
 ) -> dict[str, str]:
     """By host, the name of its VM in Azure: as the inventory or the history says, or else that of the host."""
     of_facts = {host: fact.vm_name for host, facts in histories.items() for fact in facts if fact.vm_name}
-    given = {shown(name, LONGEST_NAME): hostvars[name].get("scheduled_events_vm_name") for name in hosts}
-    return {host: str(name or of_facts.get(host, host)) for host, name in given.items()}
+    names = {}
+    for name in hosts:
+        host, given = shown(name, LONGEST_NAME), None
+        with contextlib.suppress(AnsibleError):  # a template can need what is not known here
+            given = hostvars[name].get("scheduled_events_vm_name")
+        names[host] = str(given or of_facts.get(host, host))
+    return names
 
 
 def vm_ids_of(hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:

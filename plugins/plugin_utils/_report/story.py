@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from ...module_utils._scheduled_events import condition, document, history, terms
+from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
@@ -28,7 +28,7 @@ LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if tha
 WAITS = (condition.WAITS, condition.WAITS_RAISED)
 NOT_YET = (condition.WAITS, condition.WAITS_PREPARED, condition.DEFERRED)
 # The owner wants these events to start at NotBefore.
-CHOSEN = (condition.HELD_BY_RULE, f"{condition.HELD_BY_POLICY}: {terms.NEVER}")
+CHOSEN = (condition.HELD_BY_RULE, f"{condition.HELD_BY_POLICY}: ")
 
 
 class Lane(t.NamedTuple):
@@ -120,11 +120,8 @@ class Lane(t.NamedTuple):
             return "the preparation did not end"
         if self.margin is not None and self.margin < 0:
             return f"the preparation ended {-self.margin:g} s after NotBefore"
-        unprepared = self.unprepared
-        if prepare is not None and prepare.outcome == NOTHING and self.started is not None and not self.acknowledged:
-            unprepared = unprepared or prepare.reason or "no prepare hook prepared this VM"
-        if unprepared and self.prepared is None:
-            return f"the event started and nothing had prepared for it: {unprepared}"
+        if self.unprepared and self.prepared is None:
+            return f"the event started and nothing had prepared for it: {self.unprepared}"
         return ""
 
     @property
@@ -297,18 +294,24 @@ class Story(t.NamedTuple):
         return " ".join(lines)
 
 
-def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.Sequence[str]]) -> Story:
+def tell(
+    histories: t.Mapping[str, t.Sequence[Fact]],
+    unread: t.Mapping[str, t.Sequence[str]],
+    names: t.Mapping[str, str] = MappingProxyType({}),
+) -> Story:
     """Put the facts of hosts together.
 
     :param histories: by host, its facts in any order.
     :param unread: by host, why facts are missing.
+    :param names: by host, the name of its VM. A host whose VM is not known is not missed in the events that name it.
     """
     by_event: dict[tuple[str, int], dict[str, list[Fact]]] = {}
     for host, facts in histories.items():
         for key, of_event in lives(facts).items():
             by_event.setdefault(key, {})[host] = of_event
-    names = {host: _last(facts, "vm_name").lower() or host.lower() for host, facts in histories.items()}
-    read = {host: name for host, name in names.items() if not unread.get(host)}
+    read: dict[str, list[str]] = {}
+    for host in sorted(histories.keys() & names.keys() - {host for host, reasons in unread.items() if reasons}):
+        read.setdefault(names[host].lower(), []).append(host)
     begins = {host: min((fact.time for fact in facts), default=0.0) for host, facts in histories.items()}
     events = [_with_absent(_event(hosts), read, begins) for hosts in by_event.values()]
     events.sort(key=lambda event: event.began, reverse=True)
@@ -329,10 +332,10 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     )
 
 
-def _with_absent(event: EventStory, read: t.Mapping[str, str], begins: t.Mapping[str, float]) -> EventStory:
+def _with_absent(event: EventStory, read: t.Mapping[str, t.Sequence[str]], begins: t.Mapping[str, float]) -> EventStory:
     """The event with the hosts that it names and that have not heard of it. A drill names VMs that do not see it.
 
-    :param read: by host, the name of its VM in lower case.
+    :param read: by the name of a VM in lower case, its hosts.
     :param begins: by host, when its history begins: an older VM had its name if the event was over by then.
     """
     end = max(time for lane in event.lanes for time in lane.times)
@@ -340,8 +343,9 @@ def _with_absent(event: EventStory, read: t.Mapping[str, str], begins: t.Mapping
     named = set() if event.event_id.startswith(DRILL_PREFIX) else {name.lower() for name in event.resources} - heard
     absent = [
         Lane(host, name, event.began, is_watched=False, is_absent=True)
-        for host, name in read.items()
-        if name in named and host.lower() not in heard and begins[host] <= end
+        for name in sorted(named)
+        for host in read.get(name, ())
+        if host.lower() not in heard and begins[host] <= end
     ]
     return event._replace(lanes=(*event.lanes, *absent))
 
@@ -418,6 +422,10 @@ def _ignores(rule: str) -> bool:
     return rule.endswith(f": {IGNORE}")
 
 
+def _approves(rule: str) -> bool:
+    return rule.endswith(f": {APPROVE}")
+
+
 def _held(facts: t.Sequence[Fact]) -> str:
     """Why it was held last, unless something followed that ended it."""
     held = ""
@@ -439,21 +447,25 @@ def _ends_wait(fact: Fact) -> bool:
 
 def _unprepared(facts: t.Sequence[Fact]) -> str:
     """Why it was held when it started, or passed NotBefore unseen, unless the owner wants that."""
-    held = ""
+    held = idle = ""
+    # A rule of the unit, or of the role beside it, may want no preparation.
+    may_be_idle = any(_approves(fact.rule) or _ignores(fact.rule) for fact in facts if fact.kind == history.SEEN)
     seen = [fact for fact in facts if fact.kind == history.SEEN and not _ignores(fact.rule)]
     if facts[0].kind == history.SEEN and seen and seen[0].event_status == document.STARTED:
-        held = "" if seen[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
+        held = "" if _approves(seen[0].rule) else "it had started when it was seen first"
     rebooted = any(fact.outcome == history.REBOOTED for fact in facts if fact.kind == history.IMPACT)
     not_before = None if rebooted else _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:
-            held = "" if fact.reason.startswith(CHOSEN) else fact.reason
+            held = "" if fact.reason.startswith(CHOSEN) or _approves(fact.rule) else fact.reason
         elif _ends_wait(fact):
-            held = ""
+            held = idle = ""
+        elif fact.kind == history.PHASE_ENDED and fact.phase == PREPARE and fact.outcome == NOTHING:
+            idle = "" if may_be_idle else fact.reason or "no prepare hook prepared this VM"
         elif fact.kind == history.STARTED or (
             fact.kind == history.OVER and not _is_cancelled(None, fact.time, not_before)
         ):
-            return held
+            return held or idle
     return ""
 
 

@@ -109,5 +109,7 @@ def test_a_good_file_is_loaded(tmp_path):
 
 
 def test_numbers_and_booleans_may_be_the_text_that_a_template_gives():
-    [machine] = parse_fleet({"vms": [vm(fault_domain="2", gpu="True", spot="False")]}).machines
+    approved = {"userInitiatedReboot": {"automaticallyApprove": "True"}}
+    [machine] = parse_fleet({"vms": [vm(fault_domain="2", gpu="True", spot="False", policy=approved)]}).machines
     assert (machine.fault_domain, machine.gpu, machine.spot) == (2, True, False)
+    assert machine.policy == {"userInitiatedReboot": {"automaticallyApprove": True}}

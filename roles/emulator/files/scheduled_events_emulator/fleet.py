@@ -158,8 +158,9 @@ def _check_name(fields: Fields, name: str, kind: str, set_name: str | None) -> N
 def _policy(fields: Fields) -> dict[str, Any]:
     policy = fields.mapping("policy")
     parts = Fields(policy, fields.where("policy"), (*APPROVALS, TARGETS))
-    for name in APPROVALS:
-        Fields(parts.mapping(name), parts.where(name), (APPROVES,)).boolean(APPROVES, False)
+    for name in [each for each in APPROVALS if each in policy]:
+        of_part = Fields(parts.mapping(name), parts.where(name), (APPROVES,))
+        policy[name] = {APPROVES: of_part.boolean(APPROVES, False)}
     return policy
 
 

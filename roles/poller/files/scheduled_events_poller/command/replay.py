@@ -52,7 +52,8 @@ def show_replay(chosen: argparse.Namespace) -> None:
             vm_name = chosen.vm_name or read.vm_name or settings.vm_name
             if not vm_name:
                 raise CommandError(f"{path} does not name the VM: add --vm-name NAME")
-            decided = engine_config(settings, vm_name, chosen)
+            if decided is None or decided.vm_name != vm_name:
+                decided = engine_config(settings, vm_name, chosen)
             state, shown = _wait(state, read.at, decided, shown)
             state, shown = _step(state, read, decided, shown)
     if decided is not None:

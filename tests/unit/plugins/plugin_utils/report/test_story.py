@@ -373,29 +373,52 @@ def test_an_event_that_started_before_the_moment_that_its_rule_chose_is_a_proble
 NOTHING_RAN = a_phase("prepare", 1, 2, outcome="nothing", reason="drain: exit status 77")
 
 
-@pytest.mark.parametrize("policy", ["never", "alone: web2"])
+@pytest.mark.parametrize("policy", [": never", ": leader", " alone: web2"])
 def test_a_preparation_that_did_nothing_is_a_problem_whatever_the_policy(policy):
-    held = a_fact("held", 3, reason=f"held by the policy{' ' if policy != 'never' else ': '}{policy}")
+    held = a_fact("held", 3, reason=f"held by the policy{policy}")
     lane = lane_of(announcement(), *NOTHING_RAN, held, a_fact("started", 900), a_fact("over", 1000))
     assert lane.problem.startswith("the event started and nothing had prepared for it: ")
 
 
-def test_an_event_that_names_others_too_and_that_nothing_prepares_for_is_a_problem():
-    held = a_fact("held", 3, reason="held by the policy alone: web2")
-    lane = lane_of(announcement(), held, a_fact("started", 900), a_fact("over", 1000))
-    assert lane.problem == "the event started and nothing had prepared for it: held by the policy alone: web2"
+@pytest.mark.parametrize("action", ["ignore", "approve"])
+def test_a_preparation_that_did_nothing_is_no_problem_where_a_rule_of_the_unit_or_the_role_wants_none(action):
+    beside = announcement(rule=f"rule 1: {action}")._replace(source="respond")
+    assert lane_of(announcement(), beside, *NOTHING_RAN, a_fact("started", 900), a_fact("over", 1000)).problem == ""
 
 
-def test_a_host_that_is_named_and_whose_history_does_not_have_the_event_is_a_problem():
-    others = [fact._replace(vm_name="web2") for fact in a_maintenance("web2")]
-    newer = [fact._replace(event_id="E1", time=fact.time + 5000, resources=("web2",)) for fact in others]
-    assert tell({"web1": a_maintenance(), "web2": newer}, {}).events[1].problems == {}  # it did not exist then
-    for histories in ({"web2": []}, {"host9": [fact._replace(event_id="E1") for fact in others]}):
-        story = tell({"web1": a_maintenance(), **histories}, {})
-        [event] = [each for each in story.events if each.event_id == ID]
-        assert event.problems == dict.fromkeys(histories, "its history does not have the event, which names it")
-    assert tell({"web1": a_maintenance(), "host9": others, "web2": []}, {}).is_good  # two VMs of one name
-    assert not tell({"web1": a_maintenance()}, {"web2": ["its history was not read"]}).events[0].problems
+@pytest.mark.parametrize(
+    ("held", "problem"),
+    [
+        ({"reason": "held by the policy alone: web2"}, "held by the policy alone: web2"),
+        ({"reason": "held by the policy alone: web2", "rule": "rule 1: approve"}, ""),
+        ({"reason": "held by the policy: leader"}, ""),
+    ],
+)
+def test_an_event_that_names_others_too_and_that_nothing_prepares_for_is_a_problem_unless_the_owner_wants_it(
+    held, problem
+):
+    lane = lane_of(announcement(), a_fact("held", 3, **held), a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem == (problem and f"the event started and nothing had prepared for it: {problem}")
+
+
+NAMES = {"web1": "web1", "web2": "WEB2", "host9": "web2"}
+
+
+@pytest.mark.parametrize("host", ["web2", "host9"])
+@pytest.mark.parametrize("later", [None, 0])
+def test_a_host_that_is_named_and_whose_history_does_not_have_the_event_is_a_problem(host, later):
+    own = [] if later is None else [fact._replace(event_id="E1") for fact in a_maintenance("web2")]
+    events = tell({"web1": a_maintenance(), host: own}, {}, NAMES).events
+    [event] = [each for each in events if each.event_id == ID]
+    assert event.problems == {host: "its history does not have the event, which names it"}
+
+
+def test_a_host_is_missed_in_no_event_before_its_history_or_that_another_host_of_its_vm_has():
+    newer = [fact._replace(event_id="E1", time=fact.time + 5000) for fact in a_maintenance("web2")]
+    assert tell({"web1": a_maintenance(), "web2": newer}, {}, NAMES).events[-1].problems == {}
+    assert tell({"web1": a_maintenance(), "web2": a_maintenance("web2"), "host9": []}, {}, NAMES).is_good
+    unread = {"web2": ["its history was not read"]}
+    assert tell({"web1": a_maintenance(), "web2": []}, unread, NAMES).events[0].problems == {}
 
 
 def test_an_event_in_which_the_vm_rebooted_was_not_cancelled():
