@@ -124,7 +124,7 @@ class Context:
         adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
-    :param rescued_hosts: those that Ansible takes for failed, and that may go on in a rescue section.
+    :param rescued_hosts: those that Ansible takes for failed. They go on in a rescue section, or are lost.
     :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
     :param has_failed: whether a task of this host has failed before.
     :param forks: how many hosts of the play may run a task at the same time.

@@ -76,14 +76,19 @@ class Stay:
 
     def has_stayed(self) -> bool:
         """Whether the host may return to the play: after a while, or at once where it holds up others in lockstep."""
-        return self._holds_up_others() or self.seconds >= LEAST_STAY * STAY_GROWTH ** self._notes["returns"]
+        return self._holds_up_others() or self._is_due()
+
+    def _is_due(self) -> bool:
+        return self.seconds >= LEAST_STAY * float(STAY_GROWTH ** self._notes["returns"])
 
     def _holds_up_others(self) -> bool:
         context, hosts = self._context, self._context.active_hosts
         return context.lockstep and (
             context.options.get("reached") is False  # others wait for the end of the rescue section
             or self._coordinator.calls(hosts)
-            or self._coordinator.others_have_work(self._host, [*hosts, *context.rescued_hosts])
+            or self._coordinator.others_have_work(self._host, hosts)
+            # One of these may be lost, and then keeps its work for good.
+            or (self._is_due() and self._coordinator.others_have_work(self._host, context.rescued_hosts))
         )
 
     def _may_keep_fork(self) -> bool:

@@ -565,6 +565,11 @@ def test_in_lockstep_a_host_gives_way_to_one_that_goes_on_in_a_rescue_section(pr
     assert len(prepared_host.asked) == 1
 
 
+def test_in_lockstep_a_host_returns_seldom_while_one_that_may_be_lost_has_work(prepared_host):
+    prepared_host.active_hosts, prepared_host.rescued_hosts = ["web1"], ["web2"]
+    assert 0 < returns(prepared_host, prepared(), lockstep=True) < MOST_RETURNS
+
+
 def test_a_host_that_is_lost_after_its_tasks_has_no_work(prepared_host):
     host, found = prepared_host, []
     after(host, 3, lambda: found.append(host.coordinator.others_have_work("web2", ["web1", "web2"])))
