@@ -274,7 +274,8 @@ class ActionModule(ArmAction):
         tasks_file = self._options.get(f"{handed_out['phase']}_tasks") or ""
         every = self._files.steps(tasks_file) if tasks_file else []
         named = [step for step in every if step.is_of(failed.name, failed.action)]
-        steps = [step for step in named if step.task.args == failed.args] or named
+        # A module that ran has added its own arguments.
+        steps = [step for step in named if step.task.args.items() <= failed.args.items()] or named
         place = steps[0].place if steps else "a role, a handler, or an included file"
         text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
         if not reached:
