@@ -279,7 +279,7 @@ class _StepBuilder:
             self.runs.report(terms.Report(key, terms.ReportKind.SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self.runs.action(event) == decisions.IGNORE:
-                self._state = self._state._replace(ignored={**self._state.ignored, key: event})
+                self._ignore(key, event)
                 return
             entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._state.unannounced)
             self.runs.events[key] = entry
@@ -291,6 +291,9 @@ class _StepBuilder:
             entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == STARTED
         self.runs.events[key] = entry._replace(event=event, present=True, impact=impact)
+
+    def _ignore(self, key: str, event: ScheduledEvent) -> None:
+        self._state = self._state._replace(ignored={**self._state.ignored, key: event})
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
         for problem in event.problems():
@@ -373,7 +376,7 @@ class _StepBuilder:
         if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
             return
         if entry.present:  # a new rule ignores it
-            self._state = self._state._replace(ignored={**self._state.ignored, key: entry.event})
+            self._ignore(key, entry.event)
         del self.runs.events[key]
         self.runs.report(terms.Report(key, terms.ReportKind.OVER))
 

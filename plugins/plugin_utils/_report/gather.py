@@ -46,26 +46,31 @@ def histories_of(
 
 
 def vm_names_of(
-    hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], histories: t.Mapping[str, list[Fact]]
+    hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], histories: t.Mapping[str, list[Fact]]
 ) -> dict[str, str]:
     """By host, the name of its VM in Azure: as the inventory or the history says, or else that of the host."""
     of_facts = {host: fact.vm_name for host, facts in histories.items() for fact in facts if fact.vm_name}
-    names = {}
-    for name in hosts:
-        host, given = shown(name, LONGEST_NAME), None
-        with contextlib.suppress(AnsibleError):  # a template can need what is not known here
-            given = hostvars[name].get("scheduled_events_vm_name")
-        names[host] = str(given or of_facts.get(host, host))
-    return names
+    given = _variable_of(hosts, hostvars, "scheduled_events_vm_name")
+    shown_hosts = [shown(name, LONGEST_NAME) for name in hosts]
+    return {host: str(given.get(host) or of_facts.get(host, host)) for host in shown_hosts}
 
 
 def vm_ids_of(hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
     """By host, the resource id of its VM, as azure.azcollection.azure_rm sets it."""
-    ids = {}
+    return _variable_of(hosts, hostvars, "id")
+
+
+def _variable_of(
+    hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], variable: str
+) -> dict[str, t.Any]:
+    """By host, the value of a variable, where it can be read."""
+    values = {}
     for name in hosts:
-        with contextlib.suppress(AnsibleError):  # a variable of another meaning may need what is not known here
-            ids[shown(name, LONGEST_NAME)] = hostvars[name].get("id")
-    return ids
+        with contextlib.suppress(
+            AnsibleError
+        ):  # a template, or a variable of another meaning, can need what is unknown
+            values[shown(name, LONGEST_NAME)] = hostvars[name].get(variable)
+    return values
 
 
 def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:

@@ -309,13 +309,13 @@ def tell(
     for host, facts in histories.items():
         for key, of_event in lives(facts).items():
             by_event.setdefault(key, {})[host] = of_event
+    missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
     read: dict[str, list[str]] = {}
-    for host in sorted(histories.keys() & names.keys() - {host for host, reasons in unread.items() if reasons}):
+    for host in sorted((histories.keys() & names.keys()) - missing.keys()):
         read.setdefault(names[host].lower(), []).append(host)
     begins = {host: min((fact.time for fact in facts), default=0.0) for host, facts in histories.items()}
     events = [_with_absent(_event(hosts), read, begins) for hosts in by_event.values()]
     events.sort(key=lambda event: event.began, reverse=True)
-    missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
     return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
 
 

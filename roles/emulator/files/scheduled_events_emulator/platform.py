@@ -206,8 +206,8 @@ class Platform:
 
     def _is_approved_by_policies(self, spec: EventSpec) -> bool:
         """Whether a user restarts or redeploys VMs whose policies approve that beforehand."""
-        policies = [self.fleet.find(name).policy.get(f"userInitiated{spec.event_type}") or {} for name in spec.vms]
-        return spec.source == "User" and all(each.get(APPROVES) is True for each in policies)
+        policies = [self.fleet.find(name).policy.get(f"userInitiated{spec.event_type}", {}) for name in spec.vms]
+        return spec.source == "User" and all(each.get(APPROVES) for each in policies)
 
     def _advise(self, event: Event) -> None:
         """Show a hint, which neither starts nor can be acknowledged."""
@@ -255,9 +255,8 @@ class Platform:
             self._scopes[event.scope].changed(event.spec.event_type)
             self._log("cleared", event, vm=machine.name)
         for event in alone:
-            followers = self._followers.pop(event.event_id.lower(), [])
-            others = [spec for spec in followers if {name.lower() for name in spec.vms} != {machine.name.lower()}]
-            self._followers[event.event_id.lower()] = others
+            followers = self._followers.get(event.event_id.lower(), [])
+            followers[:] = [each for each in followers if {name.lower() for name in each.vms} != {machine.name.lower()}]
             self._go_on_after(event)
         cleared = [event.event_id for event in own]
         self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
