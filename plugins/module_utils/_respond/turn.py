@@ -333,9 +333,12 @@ class Turn:
             story=self._story,
             problems=self._problems,
             vm_name=self._vm_name,
-            named=[event.event_id for event in document.events if event.affects(self._vm_name)] if document else [],
+            named=[each.event_id for each in (document.events if document else ()) if self._is_named(each)],
             state=self._planned,
         )
+
+    def _is_named(self, event: ScheduledEvent) -> bool:
+        return event.event_id is not None and event.affects(self._vm_name)
 
     def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]

@@ -53,7 +53,7 @@ class Conclusion:
         self._coordinator.end(self._host)
         result = {
             "vm_name": notes["vm_name"],
-            **{name: notes[name] for name in ("prepared", "acknowledged", "recovered", "failures", "drill")},
+            **{name: notes[name] for name in ("named", "prepared", "acknowledged", "recovered", "failures", "drill")},
             "held": held,
             "story": notes["told"],
             "history": notes["facts"],
@@ -64,6 +64,8 @@ class Conclusion:
             *(f"FAILED: {failure}" for failure in notes["failures"]),
         ]
         idle = "no event" if self._prepares else "no event, and nothing is configured that prepares for events"
+        if notes["named"]:  # the rules ignore it, or an earlier run has done all that is to do
+            idle = f"nothing to do for {', '.join(notes['named'])}"
         summary = f"{self._host}: " + ("; ".join(lines) or idle)
         self._context.say(summary)
         done: dict[str, t.Any] = {"next": "done", "summary": summary, "respond_result": result}

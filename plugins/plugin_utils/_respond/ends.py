@@ -41,6 +41,7 @@ def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
     story = result["story"]
     held = {each["event_id"]: each["reason"] for each in result["held"]}
     ids = [*(line["event_id"] for line in story), *held, *result["prepared"], *result["recovered"]]
+    ids += result["named"]
     events = {}
     for event_id in dict.fromkeys(ids):
         lines = [line for line in story if line["event_id"] == event_id]

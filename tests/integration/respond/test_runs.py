@@ -137,6 +137,7 @@ def test_an_idle_host_costs_three_results_one_run_of_the_module_and_one_line(hos
     assert [line for line in run.output.splitlines() if line.startswith("vm1: ")] == ["vm1: no event"]
     assert result(run, "vm1") == {
         "vm_name": "vm1",
+        "named": [],
         "prepared": [],
         "acknowledged": [],
         "held": [],

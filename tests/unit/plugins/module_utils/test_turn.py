@@ -294,6 +294,12 @@ def test_a_rule_decides(host, action, phase, decision, ready):
     assert host.service.posts == ([[ID]] if ready else [])
 
 
+def test_an_ignored_event_is_reported_as_one_that_names_the_host(host):
+    host.service.events = [event(), event(event_id=""), event("A2", resources=("vm2",))]
+    shown = host.turn(options={"rules": [{"action": "ignore"}]})
+    assert (shown["next"], shown["waiting"], shown["named"]) == ("done", [], [ID])
+
+
 def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
     host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM])

@@ -19,7 +19,7 @@ from plugins.plugin_utils._respond.ends import (
 
 IDLE = {
     "vm_name": "vm9",
-    **{name: [] for name in ("prepared", "acknowledged", "held", "recovered", "failures", "story", "history")},
+    **{name: [] for name in ("named", "prepared", "acknowledged", "held", "recovered", "failures", "story", "history")},
 }
 EVENT = {
     "event_id": "A1",
@@ -144,6 +144,13 @@ def test_the_summary_counts_hosts_without_an_event_and_without_a_result():
         "  FAILED web1: no",
         "  no event: 1 host",
         "  without a result: 1 (unreachable or not started; see the recap)",
+    ]
+
+
+def test_the_summary_shows_an_event_that_the_rules_ignore():
+    assert summary({"web1": of_respond("web1", responded(named=["A1"]))}, hosts=1)[1:] == [
+        "  event A1: not acknowledged by this job",
+        "    web1: nothing to do",
     ]
 
 

@@ -155,7 +155,7 @@ def host(tmp_path):
 
 
 def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
-    end = host.responds(shown("done", sight=[]))
+    end = host.responds(shown("done", sight=[], named=[]))
     assert (end["next"], end["respond_result"]["failures"], len(host.asked)) == ("done", [], 1)
     assert end["respond_result"]["drill"] is False
     assert host.said == ["web1: no event"]
@@ -165,8 +165,13 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
     ("balances", "more"), [(True, ""), (False, ", and nothing is configured that prepares for events")]
 )
 def test_a_host_without_any_preparation_says_so_before_an_event_comes(host, balances, more):
-    host.responds(shown("done", sight=[]), prepare_tasks="", load_balancer=balances)
+    host.responds(shown("done", sight=[], named=[]), prepare_tasks="", load_balancer=balances)
     assert host.said == [f"web1: no event{more}"]
+
+
+def test_a_host_says_for_which_event_there_is_nothing_to_do(host):
+    assert host.responds(shown("done", sight=[]))["respond_result"]["named"] == ["A1"]
+    assert host.said == ["web1: nothing to do for A1"]
 
 
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
