@@ -27,7 +27,7 @@ LACKING = errno.EMFILE, errno.ENFILE, errno.ENOMEM  # the machine cannot open a 
 REMEDIES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Become root, or give the file to this user"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free the disk"),
-    errno.EROFS: "Name a directory that can be written",
+    **dict.fromkeys((errno.EROFS, errno.ENOTDIR, errno.EEXIST), "Name a directory that can be written"),
 }
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 

@@ -870,6 +870,8 @@ def test_a_turn_that_fails_gives_the_reason_to_the_task(host, module):
     [
         (errno.EACCES, "Permission denied: '/var/lib/maintops'. Become root, or give the file to this user"),
         (errno.EROFS, "Read-only file system: '/var/lib/maintops'. Name a directory that can be written"),
+        (errno.ENOTDIR, "Not a directory: '/var/lib/maintops'. Name a directory that can be written"),
+        (errno.EEXIST, "File exists: '/var/lib/maintops'. Name a directory that can be written"),
         (errno.EIO, "Input/output error: '/var/lib/maintops'"),
     ],
 )
