@@ -21,7 +21,10 @@ from .._ansible.other_host import failure_in
 ROOT = Path(__file__).resolve().parents[3]
 LONGEST_NAME, LONGEST_REASON = 256, 400  # characters of the name of a host, and of a reason
 MOST_REASONS = 10  # of a host
-NOT_READ = "its history was not read, since the host failed or cannot be reached"
+NOT_READ = (
+    "its history was not read: {} is not a result of scheduled_events_history_info. The host failed or cannot be "
+    "reached, or no task registers this variable"
+)
 
 
 def histories_of(
@@ -37,7 +40,9 @@ def histories_of(
         host = shown(name, LONGEST_NAME)
         read = hostvars[name].get(variable)
         if not isinstance(read, t.Mapping) or not isinstance(read.get("facts"), list):
-            failure = failure_in(read) if isinstance(read, t.Mapping) and "facts" not in read else NOT_READ
+            failure = NOT_READ.format(variable)
+            if isinstance(read, t.Mapping) and "facts" not in read:
+                failure = failure_in(read)
             unread[host] = [shown(failure, LONGEST_REASON)]
             continue
         histories[host], reasons = _facts_of(read)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from _scheduled_events import policies, rules, terms
 from _scheduled_events.document import LEAST_NOTICE, parse
-from page_blocks import pages
+from page_blocks import blocks, pages
 from scheduled_events_emulator import scenarios
 from scheduled_events_emulator.events import DEFAULT_STARTED_FOR, TYPES
 from scheduled_events_poller.command import cli
@@ -240,3 +240,18 @@ def test_the_webhook_of_event_driven_ansible_is_sent_when_an_event_is_announced(
     )
     events = [sample_event("vm1", name, not_before=2e9) for name in DEFAULT_NOTICE]
     assert {policies.lead_time(event, config) for event in events} == {math.inf}
+
+
+@pytest.mark.parametrize("guide", ["behind-haproxy.md", "windows-behind-a-gateway.md"])
+def test_the_play_of_a_guide_drains_no_pool_for_a_short_pause(guide):
+    [variables] = [
+        yaml.safe_load(block.text)[0]["vars"]
+        for block in blocks("yaml")
+        if block.page == f"docs/{guide}" and "strategy: ansible.builtin.free" in block.text
+    ]
+    chosen = rules.parse_rules(variables["respond_rules"])
+    pause = {"EventId": "A1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web1", "web2"]}
+    pauses = [{**pause, "DurationInSeconds": seconds} for seconds in (-1, 5, 8, 9)]
+    document = parse(json.dumps({"DocumentIncarnation": 1, "Events": pauses}), api_version="2020-07-01")
+    decisions = [rules.decide(event, chosen) for event in document.events]
+    assert decisions == [rules.PREPARE, rules.IGNORE, rules.IGNORE, rules.PREPARE]

@@ -109,7 +109,10 @@ def test_a_host_that_registered_nothing_is_named():
     assert [fact.time for fact in histories["web1"]] == [AT]
     assert unread == {
         "web2": ["no way in"],
-        "web3": ["its history was not read, since the host failed or cannot be reached"],
+        "web3": [
+            "its history was not read: read is not a result of scheduled_events_history_info. The host failed or "
+            "cannot be reached, or no task registers this variable"
+        ],
         "web4": ["1 fact left out. The first: version: expected 1, which this release reads, not 2"],
     }
 
