@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.history import Fact
-from .._report.story import CHOSEN, PREPARE, Lane, tell
+from .._report.lives import PREPARE
+from .._report.story import CHOSEN, Lane, tell
 from .load import Counts
 
 PASSED, FAILED, ABORTED = "passed", "failed", "aborted"

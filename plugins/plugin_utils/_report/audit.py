@@ -19,7 +19,8 @@ from ...module_utils._scheduled_events.history import Fact, needed, preparations
 from ...module_utils._scheduled_events.rules import APPROVE
 from ...module_utils._scheduled_events.runs import OK
 from ...module_utils._scheduled_events.text import counted, shown, some
-from .story import PREPARE, Lane, Story
+from .lives import PREPARE
+from .story import Lane, Story
 
 STATUSES = (document.SCHEDULED, document.STARTED, "Canceled", "Completed")  # an event never goes back
 MOST = 10  # reasons why rows cannot be read that are shown

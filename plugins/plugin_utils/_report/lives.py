@@ -24,6 +24,7 @@ from ...module_utils._scheduled_events.transitions import AGAIN
 LATE = 125.0
 
 
+PREPARE, STARTED = "prepare", "started"
 MAINTENANCE = "maintenance "  # the beginning of the key of a maintenance; no EventId has a space
 
 
@@ -131,12 +132,32 @@ def _weight(run: Stretch) -> tuple[bool, bool, float]:
     return run.failed, run.end is None, run.begin if run.end is None else run.end
 
 
+def prepared_of(facts: t.Sequence[Fact]) -> float | None:
+    """When its last preparation ended well. A writer that prepares once more found that its preparation was undone."""
+    prepared, undone = {}, 0.0
+    for writer, run in runs_of(facts):
+        if run.phase == PREPARE:
+            undone = run.begin if writer in prepared else undone
+            if run.outcome == OK and run.end is not None:
+                prepared[writer] = run.end
+    return max((end for end in prepared.values() if end >= undone), default=None)
+
+
+def returned_of(facts: t.Sequence[Fact]) -> float | None:
+    """When all that prepared the host had put it back: the unit, and the job or play beside it."""
+    prepared = {writer for writer, run in runs_of(facts) if run.phase in (PREPARE, STARTED) and run.outcome != NOTHING}
+    ends = {writer_of(fact): fact.time for fact in facts if fact.kind == history.RETURNED}
+    return max(ends.values(), default=None) if prepared <= ends.keys() else None
+
+
 def runs_of(facts: t.Sequence[Fact]) -> list[tuple[str, Stretch]]:
     """The phases with their writers, in the order in which they began."""
     found: list[Stretch] = []
     runs: list[tuple[str, str]] = []  # the writer of each, and the name of the run
     for fact in facts:
         if fact.kind == history.PHASE_BEGAN:
+            if fact.source == history.POLLER and fact.run and _run_of(fact) in runs:
+                continue  # its end comes first where the clock was set back: each run of the unit has its own name
             runs.append(_run_of(fact))
             found.append(Stretch(fact.phase, fact.time))
         elif fact.kind == history.PHASE_ENDED:

@@ -16,17 +16,25 @@ from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
-from ...module_utils._scheduled_events.runs import NOTHING, OK
+from ...module_utils._scheduled_events.runs import NOTHING
 from ...module_utils._scheduled_events.text import counted, some
 from ...module_utils._scheduled_events.transitions import AGAIN
-from .lives import Stretch, last_of, lives, runs_of, stretches_of, writer_of
+from .lives import PREPARE, Stretch, last_of, lives, prepared_of, returned_of, stretches_of
 
-PREPARE, STARTED, RECOVER = "prepare", "started", "recover"
+RECOVER = "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 WAITS = (condition.WAITS, condition.WAITS_RAISED)
-NOT_YET = (condition.WAITS, condition.WAITS_PREPARED, condition.DEFERRED)
+# What an event waits for that needs no operator.
+NOT_YET = (
+    condition.WAITS,
+    condition.WAITS_PREPARED,
+    condition.DEFERRED,
+    condition.RECOVERY_WAITS,
+    condition.LEFT_TO_CONTROLLER,
+    f"{condition.HELD_BY_POLICY}: leader",
+)
 # The owner wants these events to start at NotBefore.
 CHOSEN = (condition.HELD_BY_RULE, f"{condition.HELD_BY_POLICY}: ")
 
@@ -35,6 +43,7 @@ class Lane(t.NamedTuple):
     """What happened to one event on one host. Times are seconds since the epoch, ``None`` if they are not known.
 
     :param last: by phase, the run that counts.
+    :param prepared: when its last preparation ended well, if it was not undone since.
     :param waits: when it began to wait in service for the moment that a rule chose.
     :param held: why the event or the VM was held last, if nothing followed.
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
@@ -53,6 +62,7 @@ class Lane(t.NamedTuple):
     seen: float
     stretches: tuple[Stretch, ...] = ()
     last: t.Mapping[str, Stretch] = MappingProxyType({})
+    prepared: float | None = None
     acknowledged: float | None = None
     by: str = ""
     via: str = ""
@@ -75,12 +85,6 @@ class Lane(t.NamedTuple):
     is_absent: bool = False
     drill: str = ""
     drill_reason: str = ""
-
-    @property
-    def prepared(self) -> float | None:
-        """When its last preparation ended well."""
-        ends = [each.end for each in self.stretches if each.phase == PREPARE and each.outcome == OK]
-        return max((end for end in ends if end is not None), default=None)
 
     @property
     def margin(self) -> float | None:
@@ -306,15 +310,19 @@ def tell(
     :param names: by host, the name of its VM. A host whose VM is not known is not missed in the events that name it.
     """
     by_event: dict[tuple[str, int], dict[str, list[Fact]]] = {}
+    heard: dict[str, set[str]] = {}  # the hosts that know an id, and their VMs
     for host, facts in histories.items():
         for key, of_event in lives(facts).items():
             by_event.setdefault(key, {})[host] = of_event
+            heard.setdefault(key[0], set()).update({host.lower()}, (fact.vm_name.lower() for fact in of_event))
     missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
+    unknown = {names[host].lower() for host in missing.keys() & names.keys()}
     read: dict[str, list[str]] = {}
-    for host in sorted((histories.keys() & names.keys()) - missing.keys()):
-        read.setdefault(names[host].lower(), []).append(host)
+    for host in sorted(histories.keys() & names.keys()):
+        if names[host].lower() not in unknown:
+            read.setdefault(names[host].lower(), []).append(host)
     begins = {host: min((fact.time for fact in facts), default=0.0) for host, facts in histories.items()}
-    events = [_with_absent(_event(hosts), read, begins) for hosts in by_event.values()]
+    events = [_with_absent(_event(hosts), heard[key[0]], read, begins) for key, hosts in by_event.items()]
     events.sort(key=lambda event: event.began, reverse=True)
     return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
 
@@ -332,14 +340,16 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     )
 
 
-def _with_absent(event: EventStory, read: t.Mapping[str, t.Sequence[str]], begins: t.Mapping[str, float]) -> EventStory:
+def _with_absent(
+    event: EventStory, heard: set[str], read: t.Mapping[str, t.Sequence[str]], begins: t.Mapping[str, float]
+) -> EventStory:
     """The event with the hosts that it names and that have not heard of it. A drill names VMs that do not see it.
 
-    :param read: by the name of a VM in lower case, its hosts.
+    :param heard: in lower case, the hosts that know its id and the names of their VMs.
+    :param read: by the name of a VM in lower case, its hosts, if each of them was read.
     :param begins: by host, when its history begins: an older VM had its name if the event was over by then.
     """
     end = max(time for lane in event.lanes for time in lane.times)
-    heard = {name.lower() for lane in event.lanes for name in (lane.vm_name, lane.host)}
     named = set() if event.event_id.startswith(DRILL_PREFIX) else {name.lower() for name in event.resources} - heard
     absent = [
         Lane(host, name, event.began, is_watched=False, is_absent=True)
@@ -366,13 +376,14 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         seen=facts[0].time,
         stretches=stretches_of(facts),
         last=last_of(facts),
+        prepared=prepared_of(facts),
         acknowledged=_time(acknowledged),
         by=acknowledged.by if acknowledged else "",
         via=acknowledged.via if acknowledged else "",
         rule=acknowledged.rule if acknowledged else "",
         started=_time(first.get(history.STARTED)),
         over=_over(facts),
-        returned=_returned(facts),
+        returned=returned_of(facts),
         not_before=_last(facts, "not_before", None),  # a started event has none
         waits=next((fact.time for fact in facts if fact.kind == history.HELD and fact.reason.startswith(WAITS)), None),
         held=_held(facts),
@@ -403,13 +414,6 @@ def _over(facts: t.Sequence[Fact]) -> float | None:
         elif fact.kind == history.SEEN and fact.reason == AGAIN:
             over = None
     return over
-
-
-def _returned(facts: t.Sequence[Fact]) -> float | None:
-    """When all that prepared the host had put it back: the unit, and the job or play beside it."""
-    prepared = {writer for writer, run in runs_of(facts) if run.phase in (PREPARE, STARTED) and run.outcome != NOTHING}
-    ends = {writer_of(fact): fact.time for fact in facts if fact.kind == history.RETURNED}
-    return max(ends.values(), default=None) if prepared <= ends.keys() else None
 
 
 def _ignored(facts: t.Sequence[Fact]) -> str:
@@ -448,6 +452,7 @@ def _ends_wait(fact: Fact) -> bool:
 def _unprepared(facts: t.Sequence[Fact]) -> str:
     """Why it was held when it started, or passed NotBefore unseen, unless the owner wants that."""
     held = idle = ""
+    has_run = False
     # A rule of the unit, or of the role beside it, may want no preparation.
     may_be_idle = any(_approves(fact.rule) or _ignores(fact.rule) for fact in facts if fact.kind == history.SEEN)
     seen = [fact for fact in facts if fact.kind == history.SEEN and not _ignores(fact.rule)]
@@ -457,9 +462,11 @@ def _unprepared(facts: t.Sequence[Fact]) -> str:
     not_before = None if rebooted else _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:
-            held = "" if fact.reason.startswith(CHOSEN) or _approves(fact.rule) else fact.reason
+            is_chosen = fact.reason.startswith(CHOSEN)
+            may_be_idle = may_be_idle or (is_chosen and not has_run)  # then nothing is configured that prepares
+            held = "" if is_chosen or _approves(fact.rule) else fact.reason
         elif _ends_wait(fact):
-            held = idle = ""
+            held, idle, has_run = "", "", True
         elif fact.kind == history.PHASE_ENDED and fact.phase == PREPARE and fact.outcome == NOTHING:
             idle = "" if may_be_idle else fact.reason or "no prepare hook prepared this VM"
         elif fact.kind == history.STARTED or (

@@ -226,6 +226,9 @@ def test_what_went_wrong_is_a_problem_of_the_host(facts, problem):
     [
         [a_fact("refused", 3, reason="HTTP 503"), a_fact("acknowledged", 4)],
         [a_fact("held", 2, reason="takes_over"), a_fact("over", 9)],
+        [*a_phase("prepare", 1, 20), a_fact("held", 21, reason="held by the policy: leader")],
+        [*a_phase("prepare", 1, 20), a_fact("held", 21, reason="left to the controller until a moment: job 5")],
+        [*a_phase("prepare", 1, 20), a_fact("over", 40), a_fact("held", 41, reason="recovery waits for another event")],
         [*a_phase("prepare", 1, 20, outcome="failed", reason="x"), *a_phase("prepare", 30, 40)],
         [*HELD, a_fact("over", 800)],  # cancelled
         [*HELD, *a_phase("prepare", 30, 40), a_fact("started", 900), a_fact("over", 990)],
@@ -380,6 +383,39 @@ def test_a_preparation_that_did_nothing_is_a_problem_whatever_the_policy(policy)
     assert lane.problem.startswith("the event started and nothing had prepared for it: ")
 
 
+def test_a_preparation_that_was_undone_and_then_did_nothing_is_a_problem():
+    undone = [
+        announcement(),
+        *a_phase("prepare", 1, 20, run="p1"),
+        *a_phase("prepare", 60, 61, "web1", "nothing", "77"),
+    ]
+    lane = lane_of(*undone, a_fact("started", 900), a_fact("over", 1000))
+    assert (lane.margin, lane.problem) == (None, "the event started and nothing had prepared for it: 77")
+
+
+def test_a_preparation_of_a_play_counts_although_the_unit_that_begins_later_did_nothing():
+    play = [fact._replace(source="respond") for fact in a_phase("prepare", 1, 20)]
+    unit = a_phase("prepare", 60, 61, outcome="nothing")
+    lane = lane_of(announcement(), *play, *unit, a_fact("started", 900), a_fact("over", 1000))
+    assert (lane.margin, lane.problem) == (NOTICE - 20, "")
+
+
+@pytest.mark.parametrize("reason", ["held by a rule", "held by the policy: never"])
+def test_a_webhook_makes_no_problem_of_an_event_that_the_owner_lets_start_unprepared(reason):
+    held = a_fact("held", 1, reason=reason)  # before the hooks run: nothing is configured that prepares
+    lane = lane_of(announcement(), held, *NOTHING_RAN, a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem == ""
+
+
+@pytest.mark.parametrize("phase", ["prepare", "recover"])
+def test_a_phase_during_which_the_clock_was_set_back_has_ended(phase):
+    begin = 500 if phase == "recover" else 40
+    before = [announcement(), *([] if phase == "prepare" else a_phase("prepare", 1, 20, run="p"))]
+    after = [a_fact("started", 200), a_fact("over", 450), a_fact("returned", 500)]
+    lane = lane_of(*before, *a_phase(phase, begin, begin - 20, run="r"), *after)
+    assert (lane.problem, lane.unfinished) == ("", "")
+
+
 @pytest.mark.parametrize("action", ["ignore", "approve"])
 def test_a_preparation_that_did_nothing_is_no_problem_where_a_rule_of_the_unit_or_the_role_wants_none(action):
     beside = announcement(rule=f"rule 1: {action}")._replace(source="respond")
@@ -419,6 +455,17 @@ def test_a_host_is_missed_in_no_event_before_its_history_or_that_another_host_of
     assert tell({"web1": a_maintenance(), "web2": a_maintenance("web2"), "host9": []}, {}, NAMES).is_good
     unread = {"web2": ["its history was not read"]}
     assert tell({"web1": a_maintenance(), "web2": []}, unread, NAMES).events[0].problems == {}
+
+
+def test_a_host_that_knows_the_id_is_not_missed_where_another_host_saw_the_event_come_back():
+    again = [fact._replace(time=fact.time + 5000) for fact in a_maintenance()]
+    story = tell({"web1": [*a_maintenance(), *again], "web2": a_maintenance("web2")}, {}, NAMES)
+    assert [event.problems.get("web2") for event in story.events] == [None, None]
+
+
+def test_a_host_is_not_missed_where_another_one_of_its_name_could_not_be_read():
+    other = {"web2": ["its history was not read"]}
+    assert tell({"web1": a_maintenance(), "host9": []}, other, NAMES).events[0].problems == {}
 
 
 def test_an_event_in_which_the_vm_rebooted_was_not_cancelled():
