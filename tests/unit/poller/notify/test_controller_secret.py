@@ -9,7 +9,9 @@ import urllib.parse
 
 import pytest
 from scheduled_events_poller.notify import controller_hook
+from scheduled_events_poller.notify.controller import Controller
 from scheduled_events_poller.notify.request import HIDDEN, MOST, hide
+from scheduled_events_poller.notify.settings import ControllerSettings
 
 TOKEN = "aB3dEf6hIj9lMnOpQrSt2vWx"
 PERCENT = "".join(f"%{ord(character):02x}" for character in TOKEN)
@@ -60,6 +62,13 @@ def test_a_text_of_extra_vars_that_an_answer_quotes_is_hidden(controller, make_v
     controller.faults["POST /api/v2/job_templates/7/launch/"] = [(400, {}, detail)]
     _status, reason = make_vm(extra_vars={"database": [{"password": "hunter2-secret"}], "stage": "prod"}).run()
     assert "'db_password' value … is too small, prod" in reason
+
+
+def test_the_user_and_the_password_of_a_proxy_are_hidden_in_each_form():
+    proxy = "http://proxyuser:pass%40word@proxy.example.com:3128"
+    settings = ControllerSettings("https://awx.example.com", 7, token=TOKEN, proxy=proxy)
+    text = "407 Basic cHJveHl1c2VyOnBhc3NAd29yZA== of proxyuser:pass@word, pass%40word"
+    assert Controller(settings).hide(text) == "407 Basic … of …:…, …"
 
 
 def test_a_short_token_is_hidden_whole():

@@ -144,13 +144,23 @@ def test_whatever_may_be_secret_is_redacted():
     (receiver,) = parse(
         {
             "name": "ops",
-            "url": "https://hooks.example.org/services/T0000000/B1111111/xyzxyzxyz?sig=abcabcabc",
+            "url": "https://hooks.example.org/services/T0000000/B1111111/xyzxyzxyz?sig=abc%2Babcabc",
             "headers": {"Authorization": "Bearer tokentoken"},
             "secret": "hmachmac",
-            "proxy": "http://user:proxypassword@proxy.example.org:3128",
+            "proxy": "http://user:proxypass%40word@proxy.example.org:3128",
         }
     )
-    secrets = ["T0000000", "B1111111", "xyzxyzxyz", "abcabcabc", "tokentoken", "hmachmac", "proxypassword"]
+    secrets = [
+        "T0000000",
+        "B1111111",
+        "xyzxyzxyz",
+        "abc%2Babcabc",
+        "tokentoken",
+        "hmachmac",
+        "proxypass",
+        "dXNlcjpwcm94",
+    ]
+    secrets += ["proxypass%40word", "proxypass@word", "dXNlcjpwcm94eXBhc3NAd29yZA=="]
     text = f"{json.dumps(receiver._asdict(), default=str)} /services/T0000000/B1111111 {secrets}"
     redacted = hide(text, receiver.secrets())
     assert [secret for secret in secrets if secret in redacted] == []

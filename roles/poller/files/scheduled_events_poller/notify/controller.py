@@ -16,7 +16,7 @@ from _scheduled_events.exchange import Answer, HttpRequest
 from _scheduled_events.text import excerpt
 
 from .request import Declined, NotNow, Requests
-from .settings import ControllerSettings, read_token
+from .settings import ControllerSettings, read_token, secrets_of
 
 LONGEST_PAUSE = 60.0  # seconds that the controller may ask for
 SHORTEST_SECRET = 6  # characters
@@ -69,7 +69,7 @@ class Controller:
             "Authorization": f"Bearer {token}",
         }
         self._requests = Requests(
-            [token],
+            [token, *secrets_of(settings.proxy)],
             reads=True,
             longest_pause=LONGEST_PAUSE,
             quoted=_texts(settings.extra_vars),  # by the check of a survey, of which some may be passwords

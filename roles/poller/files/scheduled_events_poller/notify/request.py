@@ -165,10 +165,10 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     found = list(_CHARACTER.finditer(text[:MOST]))
     plain = "".join(map(_meant, found))
     hidden = [False] * len(found)
-    for secret in filter(None, secrets):
+    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))) for each in secrets)):
         length = min(_PART, len(secret))
         for start in range(len(secret) - length + 1):
-            part = "".join(map(_lower, secret[start : start + length]))
+            part = secret[start : start + length]
             at = plain.find(part)
             while at >= 0:
                 hidden[at : at + length] = [True] * length

@@ -7,12 +7,13 @@
 No message shows a value that may be secret.
 """
 
+import base64
 import json
 import os
 import re
 import stat
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import unquote, urlsplit
 
 from _scheduled_events import checks
@@ -35,6 +36,18 @@ _SHORTEST_SECRET = 6  # characters of a part of a URL that is long enough to be 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("name", "lower", "set", "instance")
 _LOOPBACK = re.compile(r"(localhost|::1|127(\.[0-9]{1,3}){3})\Z")
+
+
+def secrets_of(address: str) -> List[str]:
+    """The parts of a URL that may be secret, and its user and password as a request sends them."""
+    parts = urlsplit(address)
+    user = [unquote(each or "") for each in (parts.username, parts.password)]
+    basic = base64.b64encode(":".join(user).encode("utf-8")).decode("ascii") if any(user) else ""
+    return _long_enough([*user, basic, *re.split(r"[/=&?]", f"{parts.path}?{parts.query}")])
+
+
+def _long_enough(texts: Iterable[Optional[str]]) -> List[str]:
+    return [each for each in texts if each and len(each) >= _SHORTEST_SECRET]
 
 
 class Receiver(NamedTuple):
@@ -60,12 +73,9 @@ class Receiver(NamedTuple):
 
     def secrets(self) -> List[str]:
         """What no message may show."""
-        found = [self.secret, self.routing_key]
-        found += [word for value in self.headers.values() for word in value.split()]  # a token after its scheme
-        for address in filter(None, [self.url, self.proxy]):
-            parts = urlsplit(address)
-            found += [parts.username, parts.password, *re.split(r"[/=&?]", f"{parts.path}?{parts.query}")]
-        return [each for each in found if each and len(each) >= _SHORTEST_SECRET]
+        words = (word for value in self.headers.values() for word in value.split())  # a token after its scheme
+        found = _long_enough([self.secret, self.routing_key, *words])
+        return found + [part for address in (self.url, self.proxy or "") for part in secrets_of(address)]
 
 
 class ControllerSettings(NamedTuple):
