@@ -16,7 +16,7 @@ from ..plugin_utils._ansible.other_host import OtherHostError
 from ..plugin_utils._ansible.strategy import refuse_sharing
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
-from ..plugin_utils._balancers.providers import RecordFailed, balancers_of, behind_haproxy, in_pools
+from ..plugin_utils._balancers.providers import RecordFailed, balancers_of, behind_haproxy, in_pools, time_left
 from ..plugin_utils._windows.modules import HostOrHereAction
 
 
@@ -51,7 +51,7 @@ class ActionModule(HostOrHereAction, ArmAction):
         if options["provider"] == "haproxy":
             with balancers_of(self, variables, options) as balancers:
                 return behind_haproxy(self, variables, options, balancers).bring()
-        with self._arm(options, variables) as arm:
+        with self._arm(options, variables, time_left(options)) as arm:
             return in_pools(self, variables, options, arm).bring()
 
     def _end_return(self, variables: dict[str, t.Any], options: dict[str, t.Any]) -> dict[str, t.Any]:

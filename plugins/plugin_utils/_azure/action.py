@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import typing as t
 
@@ -39,7 +40,7 @@ class ArmAction(ActionBase):
         self,
         arguments: t.Mapping[str, t.Any],
         variables: dict[str, t.Any],
-        left: t.Callable[[], float] = lambda: ANSWERS_WITHIN,
+        left: t.Callable[[], float] = lambda: math.inf,
     ) -> t.Iterator[Arm]:
         """Azure Resource Manager, with a token that ``control_node`` gets.
 
@@ -72,6 +73,7 @@ class ArmAction(ActionBase):
         except OtherHostError as error:
             raise ArmError(str(error)) from error
         try:
-            yield Arm(CLOUDS[cloud], token, send_in_time, patience=max(0.0, arguments["operation_timeout"]))
+            patience = max(0.0, arguments["operation_timeout"])
+            yield Arm(CLOUDS[cloud], token, send_in_time, patience=patience, left=left)
         finally:
             control_node.close()

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import typing as t
 import urllib.error
@@ -14,7 +15,7 @@ import urllib.error
 from ansible.module_utils import urls
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock, pause_after
-from ...module_utils._scheduled_events.exchange import retry_after
+from ...module_utils._scheduled_events.exchange import announced_length, retry_after
 from .._ansible.run import refuse_ended_run
 
 # The address of Azure Resource Manager by cloud_environment. It is also what a token is for.
@@ -117,7 +118,11 @@ def send(method: str, url: str, headers: dict[str, str], data: bytes | None, *, 
             response = error
         with response:
             pause = retry_after(response.headers.get("Retry-After"), now=CLOCK.wall())
-            return ArmAnswer(response.status, pause, response.read(MAX_ANSWER))
+            body = response.read(MAX_ANSWER)
+            announced = announced_length(response.headers.get("Content-Length"))
+            if announced not in (None, len(body)) and not response.headers.get("Content-Encoding"):
+                raise OSError(f"the answer broke off after {len(body)} of {announced} bytes")
+            return ArmAnswer(response.status, pause, body)
     except Exception as error:  # open_url raises many kinds, each of which means that there is no answer
         raise OSError(str(getattr(error, "reason", "") or error)) from error
 
@@ -128,6 +133,7 @@ class Arm:
     :param host: one of :data:`CLOUDS`.
     :param token: ``token(subscription)`` gets a new one; raises :class:`ArmError`.
     :param patience: seconds after which a request that is refused for the moment fails.
+    :ivar left: the seconds after which nothing may be sent any more.
     """
 
     def __init__(
@@ -137,6 +143,7 @@ class Arm:
         send: t.Callable[[str, str, dict[str, str], bytes | None], ArmAnswer],
         *,
         patience: float,
+        left: t.Callable[[], float] = lambda: math.inf,
         clock: Clock = CLOCK,
     ) -> None:
         self._host = host
@@ -144,6 +151,7 @@ class Arm:
         self._token: Token | None = None
         self._send = send
         self._patience = patience
+        self.left = left
         self.clock = clock
 
     def read(self, url: str, api_version: str) -> dict[str, t.Any]:
@@ -177,7 +185,7 @@ class Arm:
                     raise
                 pause = error.asked_pause or pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
                 patience = min(self._patience, LONGEST_SILENCE) if error.unanswered else self._patience
-                if pause > began + patience - self.clock.monotonic():
+                if pause > min(began + patience - self.clock.monotonic(), self.left()):
                     raise
             self.clock.sleep(pause)
             failures += 1

@@ -13,16 +13,18 @@ host carries out the remaining orders.
 from __future__ import annotations
 
 import contextlib
+import math
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
-from ...module_utils._scheduled_events.files import locked
+from ...module_utils._scheduled_events.files import Occupied, locked
 from .._ansible.run import digest, keep_file, kept
 from .arm import ArmError
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
 LONGEST_GATHERING = 20.0  # seconds
+HURRY = 60.0  # seconds that a host has at least, if it waits for the orders of others
 
 Desired = t.Dict[str, t.Any]
 
@@ -36,11 +38,21 @@ class Orders:
 
     :param directory: of the run, created if missing.
     :param hosts: how many hosts may order at the same time; when all have, no host waits for more.
+    :param left: the seconds that this host has.
     """
 
-    def __init__(self, directory: Path, resource: str, *, hosts: int, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        resource: str,
+        *,
+        hosts: int,
+        left: t.Callable[[], float] = lambda: math.inf,
+        clock: Clock = CLOCK,
+    ) -> None:
         self._directory = directory / digest(resource.lower())
         self._hosts = hosts
+        self._left = left
         self._clock = clock
 
     def place(self, host: str, desired: Desired) -> None:
@@ -55,6 +67,7 @@ class Orders:
         :param carry_out: ``carry_out(desired)`` does what all hosts want, and gives whether anything was changed. An
             ArmError is the answer to all of them.
         :raises OrderFailed: it was not carried out.
+        :raises ArmError: the time of this host is over.
         """
         with self._locked("writing"):
             if not self._file("answers", host).exists():
@@ -82,10 +95,19 @@ class Orders:
         keep_file(self._directory / "read.json", {"at": self._clock.monotonic(), "body": body})
         return body
 
-    def _locked(self, what: str) -> t.ContextManager[int]:
+    @contextlib.contextmanager
+    def _locked(self, what: str) -> t.Iterator[None]:
         """Keep the other hosts out."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        return locked(self._directory / what)
+        left = self._left()
+        try:
+            with locked(self._directory / what, patience=None if left == math.inf else left):
+                yield
+        except Occupied as error:
+            raise ArmError(
+                f"another host of this run was still {what} the resource after the {left:.0f} s that this host had. "
+                "Give the drain more time"
+            ) from error
 
     def _carry_out_all(self, carry_out: t.Callable[[Desired], bool]) -> None:
         orders = self._gather()
@@ -105,7 +127,7 @@ class Orders:
         while True:
             orders = [kept(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
             times, now = [order["at"] for order in orders], self._clock.monotonic()
-            complete = len(orders) >= self._hosts or now - max(times) >= QUIET
+            complete = len(orders) >= self._hosts or now - max(times) >= QUIET or self._left() < HURRY
             if complete or now - min(times) >= LONGEST_GATHERING + QUIET:
                 return sorted(orders, key=lambda order: float(order["at"]))
             self._clock.sleep(0.1)

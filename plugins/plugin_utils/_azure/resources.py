@@ -68,7 +68,7 @@ def bring(
                         raise
                     problem, pause = str(error), LOOK_AGAIN_AFTER
                     sent = sent or error.fleeting
-            if arm.clock.monotonic() >= give_up_at:
+            if arm.clock.monotonic() + pause >= give_up_at:
                 raise ArmError(
                     f"{target} was not changed within {timeout:g} s: {problem}. Wait until the change has ended, or "
                     f"raise {setting}, and run this task again"
@@ -119,7 +119,10 @@ def _policy(instance: Body) -> Body:
 
 
 class Resources:
-    """The resources of Azure, as all hosts of a run read and write them."""
+    """The resources of Azure, as all hosts of a run read and write them.
+
+    :param timeout: seconds for a change, if this host has as many.
+    """
 
     def __init__(self, arm: Arm, orders: t.Callable[[str], Orders], *, timeout: float) -> None:
         self._arm = arm
@@ -157,7 +160,7 @@ class Resources:
 
     def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
         """Have the order for one resource carried out. If another host failed, it may only have had less time."""
-        orders, give_up_at, was_here = self._orders(target), self._arm.clock.monotonic() + self._timeout, False
+        orders, give_up_at, was_here = self._orders(target), self._arm.clock.monotonic() + self._seconds(), False
 
         def bring(all_desired: t.Mapping[str, t.Any]) -> bool:
             nonlocal was_here
@@ -189,9 +192,12 @@ class Resources:
             target,
             body,
             change,
-            timeout=self._timeout,
+            timeout=self._seconds(),
             setting="load_balancer_azure_operation_timeout",
         )
+
+    def _seconds(self) -> float:
+        return max(0.0, min(self._timeout, self._arm.left()))
 
     def _read(self, target: str) -> Body:
         return self._arm.read(target, pools.api_version_of(target))

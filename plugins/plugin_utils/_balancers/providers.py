@@ -56,6 +56,12 @@ def record_on_host(action: ActionBase, variables: dict[str, t.Any]) -> t.Callabl
     return run
 
 
+def time_left(options: Options) -> t.Callable[[], float]:
+    """The seconds in which the drain must end, counted from now on."""
+    finish_at = time.monotonic() + finish_within(options)
+    return lambda: finish_at - time.monotonic()
+
+
 @contextlib.contextmanager
 def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Options) -> t.Iterator[Balancers]:
     """The balancers, each reached over its own connection.
@@ -64,7 +70,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
     :raises AnsibleError: the run has ended.
     """
     hosts: dict[str, OtherHost] = {}
-    finish_at = time.monotonic() + finish_within(options)
+    left = time_left(options)
 
     def ask(name: str, module: str, more: dict[str, t.Any]) -> dict[str, t.Any]:
         refuse_ended_run()  # the next run may have put the host back
@@ -72,7 +78,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
             hosts[name] = OtherHost(action, name, variables, become=options["become"])
         socket = hosts[name].variables.get(SOCKET_VARIABLE, options["socket"])
         within = float(more.get("timeout", 0)) + ANSWERS_WITHIN
-        within = min(within, max(ANSWERS_AT_LEAST_WITHIN, finish_at - time.monotonic()))
+        within = min(within, max(ANSWERS_AT_LEAST_WITHIN, left()))
         return hosts[name].run(f"{COLLECTION}.{module}", {**more, "socket": socket}, within=within)
 
     if not options["balancers"]:
@@ -96,7 +102,7 @@ def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, 
     if not options["pools"]:
         raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
     hosts = len(variables.get("ansible_play_batch") or [variables["inventory_hostname"]])
-    resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], finish_within(options)))
+    resources = resources_of_run(arm, hosts=hosts, timeout=options["operation_timeout"])
     return Pooled(
         options,
         record_on_host(action, variables),
@@ -114,4 +120,4 @@ def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
     """
     # Ansible makes the directory for each run, and removes it at the end.
     directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
-    return Resources(arm, lambda target: Orders(directory, target, hosts=hosts), timeout=timeout)
+    return Resources(arm, lambda target: Orders(directory, target, hosts=hosts, left=arm.left), timeout=timeout)

@@ -162,3 +162,13 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
     assert [(task["changed"], task["before"]) for task in (simulated, protected)] == [(True, False)] * 2
     assert arm.resources[INSTANCE.lower()]["properties"] == {"protectionPolicy": {"protectFromScaleIn": True}}
     assert "the credentials of the test did not arrive" in run.one(task="Without credentials")["msg"]
+
+
+def test_azure_is_not_asked_again_where_the_drain_has_no_time_for_that(ansible, arm, tmp_path):
+    arm.answers.append(lambda *_request: (503, {"error": {"code": "ServerUnavailable", "message": "Busy."}}))
+    options = {"provider": "azure_load_balancer", "pools": [POOL], "addresses": ["10.0.0.4"], "finish_within": 4}
+    options.update(state="drained", directory=str(tmp_path / "state"), credentials={"auth_source": "msi"})
+    play = {"hosts": "web1", "gather_facts": False, "tasks": [{"name": "Drain", ROLE: options}]}
+    run = ansible.run_playbook([play], inventory={"all": {"hosts": {"web1": LOCAL}}}, env=environment(arm))
+    assert run.one(task="Drain").failed, run.output
+    assert len(arm.calls) <= 1, arm.calls  # the first pause is longer than the time

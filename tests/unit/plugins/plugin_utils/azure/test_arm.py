@@ -189,6 +189,22 @@ def test_the_token_never_goes_where_a_redirect_leads_and_no_netrc_replaces_it(se
     assert (first.got, second.got) == ([("/x", f"Bearer {TOKEN}")], [])
 
 
+class BreakingOff(Handler):
+    """Announces one byte more than it sends."""
+
+    def do_GET(self):
+        self.reply(200, b'{"properties": {}}', {"Content-Length": "19", "Connection": "close"})
+
+
+def test_an_answer_that_breaks_off_counts_as_none():
+    server = WebServer(BreakingOff)
+    try:
+        with pytest.raises(OSError, match="18 of 19 bytes"):
+            arm_module.send("GET", f"{server.url}/x", {}, None, timeout=10)
+    finally:
+        server.stop()
+
+
 def test_a_server_that_cannot_be_reached_gives_no_answer_and_shows_no_token(arm):
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

@@ -6,7 +6,7 @@ import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.arm import ArmError
-from plugins.plugin_utils._azure.orders import LONGEST_GATHERING, QUIET, OrderFailed, Orders
+from plugins.plugin_utils._azure.orders import HURRY, LONGEST_GATHERING, QUIET, OrderFailed, Orders
 
 
 class Time:
@@ -67,6 +67,28 @@ def test_hosts_that_go_on_coming_do_not_hold_up_the_first_for_ever(orders, carry
     orders(1000).fulfil("web0", carry_out)
     assert clock.now - began == pytest.approx(LONGEST_GATHERING + QUIET, abs=0.2)
     assert len(carried_out[0]) > QUIET
+
+
+def test_a_host_in_a_hurry_does_not_wait_for_the_orders_of_others(tmp_path, carry_out, clock):
+    began, time = clock.now, Clock(clock, clock, clock.sleep)
+    orders = Orders(tmp_path, "/pool", hosts=10, left=lambda: HURRY - 1, clock=time)
+    orders.place("web1", {"a": "Down"})
+    assert (orders.fulfil("web1", carry_out), clock.now) == (True, began)
+
+
+def test_a_host_waits_for_another_one_that_reads_or_writes_no_longer_than_it_has_time(tmp_path, orders):
+    late = Orders(tmp_path, "/pool", hosts=10, left=lambda: 0.0)
+
+    def wait_for_the_other(_desired=None):
+        with pytest.raises(ArmError, match="was still writing the resource after the 0 s that this host had"):
+            late.fulfil("web2", lambda _desired: True)
+        with pytest.raises(ArmError, match="was still reading the resource"):
+            late.recall(0, dict)
+        return True
+
+    orders(1).place("web1", {"a": "Down"})
+    late.place("web2", {"b": "Down"})
+    assert orders(1).fulfil("web1", lambda _desired: orders().recall(0, wait_for_the_other))
 
 
 def test_the_orders_of_a_host_that_died_are_carried_out_by_the_next(orders, carry_out, carried_out):

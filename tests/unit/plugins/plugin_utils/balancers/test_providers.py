@@ -4,6 +4,7 @@
 
 """How a task reaches the balancers of its host, the record on the host, and its pools."""
 
+import math
 import types
 
 import pytest
@@ -163,10 +164,19 @@ def test_a_server_is_called_as_its_host_unless_it_has_another_name(monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ("state", "finish_within", "timeout"),
-    [("drained", -1, 900), ("drained", 60, 60), ("drained", 2000, 900), ("drained", 0, 0), ("active", 0, 900)],
+    ("state", "finish_within", "seconds"),
+    [("drained", -1, math.inf), ("drained", 60, 60), ("drained", 0, 0), ("active", 0, math.inf)],
 )
-def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, state, finish_within, timeout):
+def test_the_time_that_is_left_is_that_of_the_drain_and_a_return_has_no_limit(
+    monkeypatch, state, finish_within, seconds
+):
+    monkeypatch.setattr(providers.time, "monotonic", lambda: 100.0)
+    left = providers.time_left({"state": state, "finish_within": finish_within})
+    monkeypatch.setattr(providers.time, "monotonic", lambda: 110.0)
+    assert left() == seconds - 10
+
+
+def test_a_host_brings_its_pools_with_those_of_its_batch(monkeypatch):
     made = []
 
     def resources(_arm, **how):
@@ -176,17 +186,16 @@ def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, s
     monkeypatch.setattr(providers, "resources_of_run", resources)
     monkeypatch.setattr(providers, "Pooled", lambda options, *_rest, simulate: (options["pools"], simulate))
     variables = {"inventory_hostname": "web1", "ansible_play_batch": ["web1", "web2"]}
-    options = {**POOLS, "state": state, "finish_within": finish_within}
-    assert providers.in_pools(action(), variables, options, None) == (["/pool"], False)
-    assert made == [{"hosts": 2, "timeout": timeout}]
+    assert providers.in_pools(action(), variables, {**POOLS, "state": "drained"}, None) == (["/pool"], False)
+    assert made == [{"hosts": 2, "timeout": 900}]
 
 
 def test_all_processes_of_a_run_find_the_orders_for_azure_in_one_directory_of_the_run(monkeypatch):
     monkeypatch.setattr(providers.constants, "DEFAULT_LOCAL_TMP", "/of-this-run")
-    monkeypatch.setattr(providers, "Orders", lambda directory, target, hosts: (str(directory), target, hosts))
-    monkeypatch.setattr(providers, "Resources", lambda arm, orders, timeout: (arm, orders("/pool"), timeout))
-    made = providers.resources_of_run("arm", hosts=3, timeout=60.0)
-    assert made == ("arm", ("/of-this-run/scheduled-events-arm", "/pool", 3), 60.0)
+    monkeypatch.setattr(providers, "Orders", lambda directory, target, **how: (str(directory), target, how))
+    monkeypatch.setattr(providers, "Resources", lambda _arm, orders, timeout: (orders("/pool"), timeout))
+    made = providers.resources_of_run(types.SimpleNamespace(left="left"), hosts=3, timeout=60.0)
+    assert made == (("/of-this-run/scheduled-events-arm", "/pool", {"hosts": 3, "left": "left"}), 60.0)
 
 
 def test_a_host_without_pools_is_refused():
