@@ -53,6 +53,8 @@ options:
     description:
       - Inventory names by the names of VMs in Azure, or by their resource ids where two VMs have the same name. Upper
         and lower case do not matter. A VM that is not listed has the same name in both.
+      - List each VM whose inventory name has capital letters. An event can have its name in lower case, and Ansible
+        finds no host then.
     type: dict
     default: {}
   limit_to_resources:

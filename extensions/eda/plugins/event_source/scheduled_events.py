@@ -76,6 +76,8 @@ options:
     description:
       - Inventory names by the names of VMs in Azure, for O(limit_to_resources). Upper and lower case of the names in
         Azure do not matter. A VM that is not listed has the same name in both.
+      - List each VM whose inventory name has capital letters. An event can have its name in lower case, and Ansible
+        finds no host then.
     type: dict
     default: {}
   interval:
