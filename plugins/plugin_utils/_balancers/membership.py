@@ -65,12 +65,7 @@ class Balancers:
         self._refuse_unknown(answers, server, backends)
         self.note_down({name: answer["down"] for name, answer in answers.items()}, timeout)
         self.raise_problems()
-        kept_out = [
-            f"{name} {each['backend']}/{each['server']} ({each['status']})"
-            for name, answer in answers.items()
-            for each in answer["servers"]
-            if each["gets_no_new_sessions"]
-        ]
+        kept_out = [f"{place} ({each['status']})" for place, each in _places(answers) if each["gets_no_new_sessions"]]
         return f"{', '.join(kept_out)} stays out, as it was ordered there" if kept_out else ""
 
     def look(self, server: str, backends: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
@@ -78,7 +73,7 @@ class Balancers:
         seen = self.ask_all(self.names, INFO, {"server": server, "backends": backends})
         self.raise_problems()
         self._refuse_unknown(seen, server, backends)
-        known = {each["backend"] for answer in seen.values() for each in answer["servers"]}
+        known = {each["backend"] for _place, each in _places(seen)}
         missing = [backend for backend in backends if backend not in known]
         if missing:
             raise DrainError(
@@ -90,7 +85,7 @@ class Balancers:
     def note_down(self, down: t.Mapping[str, list[dict[str, t.Any]]], timeout: float) -> None:
         for name, servers in down.items():
             if servers:
-                self._problems[name] = "; ".join(_down(name, each, timeout) for each in servers)
+                self._problems[name] = "; ".join(_down(_place(name, each), each, timeout) for each in servers)
 
     @staticmethod
     def _refuse_unknown(answers: t.Mapping[str, dict[str, t.Any]], server: str, backends: t.Sequence[str]) -> None:
@@ -151,12 +146,7 @@ class Membership(Drain):
         planned = self._change_all(self._balancers.names, "drained")
         self._balancers.raise_problems()
         sent = {f"{name} {order.partition(':')[0]}" for name, answer in planned.items() for order in answer["sent"]}
-        plans = [
-            f"{name} {server['backend']}/{server['server']}, which is {server['status']}"
-            for name, answer in planned.items()
-            for server in answer["servers"]
-            if f"{name} {server['backend']}/{server['server']}" in sent
-        ]
+        plans = [f"{place}, which is {server['status']}" for place, server in _places(planned) if place in sent]
         return bool(plans), f"would take out {'; '.join(plans)}" if plans else ""
 
     def take_out(self) -> None:
@@ -176,12 +166,7 @@ class Membership(Drain):
         names = self._balancers.names[:-1]  # the last one was looked at just now
         answers = self._balancers.ask_all(names, INFO, dict(self._member))
         self._balancers.raise_problems()
-        back = [
-            f"{name} {each['backend']}/{each['server']}"
-            for name, answer in answers.items()
-            for each in answer["servers"]
-            if not each["gets_no_new_sessions"]
-        ]
+        back = [place for place, each in _places(answers) if not each["gets_no_new_sessions"]]
         if back:
             raise DrainError(
                 f"{', '.join(back)} gets new sessions again: another program put it back, or HAProxy was restarted. "
@@ -189,12 +174,9 @@ class Membership(Drain):
             )
 
     def describe(self, left: dict[str, list[dict[str, t.Any]]]) -> str:
-        sessions = ", ".join(
-            f"{server['sessions']} on {name} {server['backend']}/{server['server']}"
-            for name, servers in left.items()
-            for server in servers
-        )
-        return f"it gets no new connections, but after {self.stage['seconds']:.0f} s it still has sessions: {sessions}"
+        busy = [f"{each['sessions']} on {_place(name, each)}" for name, servers in left.items() for each in servers]
+        seconds, sessions = self.stage["seconds"], ", ".join(busy)
+        return f"it gets no new connections, but after {seconds:.0f} s it still has sessions: {sessions}"
 
     def take_out_anyway(self, left: dict[str, list[dict[str, t.Any]]]) -> None:
         self._change_all(list(left), "drained", timeout=0, force=True)
@@ -254,8 +236,17 @@ def _unfinished(answers: t.Mapping[str, dict[str, t.Any]]) -> dict[str, list[dic
     return {name: answer["unfinished"] for name, answer in answers.items() if answer["unfinished"]}
 
 
-def _down(name: str, server: t.Mapping[str, t.Any], timeout: float) -> str:
+def _place(name: str, server: t.Mapping[str, t.Any]) -> str:
+    """A server of a balancer, for people."""
+    return f"{name} {server['backend']}/{server['server']}"
+
+
+def _places(answers: t.Mapping[str, dict[str, t.Any]]) -> list[tuple[str, dict[str, t.Any]]]:
+    return [(_place(name, each), each) for name, answer in answers.items() for each in answer["servers"]]
+
+
+def _down(place: str, server: t.Mapping[str, t.Any], timeout: float) -> str:
     return (
-        f"{name} {server['backend']}/{server['server']} is {server['status']} {timeout:g} s after it "
-        f"was put back; its last health check gave {server['check'] or 'nothing'}. Check your service, and run it again"
+        f"{place} is {server['status']} {timeout:g} s after it was put back; its last health check gave "
+        f"{server['check'] or 'nothing'}. Check your service, and run it again"
     )
