@@ -79,11 +79,11 @@ def _wrong_number(value: Any, least: float, most: float) -> str:
 
 
 class CheckedModule(AnsibleModule):
-    """A module whose options are in their bounds."""
+    """A module with a check mode, whose options are in their bounds."""
 
-    def __init__(self, argument_spec: Dict[str, Any], **how: Any) -> None:
+    def __init__(self, argument_spec: Dict[str, Any]) -> None:
         try:
-            super().__init__(argument_spec=argument_spec, **how)
+            super().__init__(argument_spec=argument_spec, supports_check_mode=True)
         except (OverflowError, ValueError):  # ansible-core cannot convert the number, or cannot log it
             wrong = wrong_option(argument_spec, self.params)
             if not wrong:

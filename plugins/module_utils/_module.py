@@ -184,7 +184,7 @@ def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], 
     :param options: the argument specification beyond the common options.
     :param work: returns what the module returns.
     """
-    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
+    module = CheckedModule(dict(COMMON_OPTIONS, **options))
     if REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     module.exit_json(**carry_out(module, work))

@@ -133,7 +133,7 @@ def work(module: CheckedModule) -> Dict[str, Any]:
 
 
 def main() -> None:
-    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+    module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
     try:
         result = work(module)
     except HAProxyError as error:

@@ -128,7 +128,7 @@ def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
 
 
 def main() -> None:
-    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+    module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
     try:
         result = work(module.params)
     except HAProxyError as error:

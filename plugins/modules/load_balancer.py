@@ -257,7 +257,7 @@ import urllib.error
 from ansible.module_utils.urls import open_url
 
 from ..module_utils._checked_module import CheckedModule
-from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, carry_out, wrong_state
+from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, carry_out
 from ..module_utils._load_balancer.health_probe import ProbeAnswer
 from ..module_utils._load_balancer.record import DrainError
 from ..module_utils._scheduled_events.files import Folder, explained
@@ -289,10 +289,8 @@ def list_peers(module: CheckedModule) -> t.List[str]:
 
 
 def main() -> None:
-    module = CheckedModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = CheckedModule(OPTIONS)
     params = module.params
-    if wrong_state(params):
-        module.fail_json(msg=wrong_state(params))
     if params["provider"] not in ON_HOST:
         module.fail_json(
             msg=f"provider is {params['provider']}, which only works through the action plugin of the module"

@@ -340,7 +340,7 @@ from ..module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:
-    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+    module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
 
     def read() -> t.Dict[str, t.Any]:
         if REQUESTS_IMPORT_ERROR is not None:

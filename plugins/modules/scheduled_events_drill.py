@@ -210,7 +210,7 @@ from ..module_utils._drill import OPTIONS, CannotDrill, DrilledHost, serve
 
 
 def main() -> None:
-    module = CheckedModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = CheckedModule(OPTIONS)
     if not module.params["request"]:
         module.fail_json(
             msg="request is missing, expected what the action plugin asks. Call the module by its full name"

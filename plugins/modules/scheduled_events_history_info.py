@@ -171,11 +171,10 @@ from ..module_utils._scheduled_events import history, history_file
 
 def main() -> None:
     module = CheckedModule(
-        argument_spec={
+        {
             "directories": {"type": "list", "elements": "path", "default": list(history_file.DIRECTORIES)},
             "days": {"type": "float", "default": 90},
-        },
-        supports_check_mode=True,
+        }
     )
     if not any(os.path.isdir(directory) for directory in module.params["directories"]):
         names = ", ".join(module.params["directories"])

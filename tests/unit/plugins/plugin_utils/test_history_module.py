@@ -17,7 +17,7 @@ def returned_of(directory, monkeypatch, facts):
     History(str(directory)).append(facts, now=time.time())
     params = {"directories": [str(directory)], "days": 1.0}
     module = types.SimpleNamespace(params=params, exit_json=returned.update)
-    monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda **_how: module)
+    monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda _options: module)
     scheduled_events_history_info.main()
     return [(fact["kind"], fact.get("event_id") or fact.get("maintenance")) for fact in returned["facts"]]
 
