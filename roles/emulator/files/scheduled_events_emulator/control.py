@@ -98,8 +98,7 @@ class Control:
         app.router.add_post("/control/faults", self.add_fault)
         app.router.add_delete("/control/faults", self.clear_faults)
         app.router.add_post("/control/scenarios/{name}", self.scenario)
-        app.router.add_post("/control/vms/{name}/deallocate", self.deallocate)
-        app.router.add_post("/control/vms/{name}/restart", self.restart)
+        app.router.add_post("/control/vms/{name}/{verb:deallocate|restart}", self.stop_vm)
         app.router.add_post("/control/shutdown", self.shutdown)
         return app
 
@@ -230,23 +229,15 @@ class Control:
         self._platform.journal.record("faults_cleared", self._platform.sync(), count=cleared)
         return _json({"cleared": cleared})
 
-    def _machine(self, request: web.Request) -> Machine:
+    async def stop_vm(self, request: web.Request) -> web.Response:
+        """POST /control/vms/{name}/deallocate, restart"""
         try:
-            return self._platform.fleet.find(request.match_info["name"])
+            machine = self._platform.fleet.find(request.match_info["name"])
         except InputError as error:
             raise NoSuchEvent(str(error)) from None
-
-    async def deallocate(self, request: web.Request) -> web.Response:
-        """POST /control/vms/{name}/deallocate"""
-        machine = self._machine(request)
         self._platform.sync()
-        return _json({"vm": machine.name, "cleared": self._platform.deallocate(machine)})
-
-    async def restart(self, request: web.Request) -> web.Response:
-        """POST /control/vms/{name}/restart: the user's own restart, which clears no event"""
-        machine = self._machine(request)
-        self._platform.journal.record("restarted", self._platform.sync(), vm=machine.name)
-        return _json({"vm": machine.name, "cleared": []})
+        verb = {"deallocate": self._platform.deallocate, "restart": self._platform.restart}
+        return _json({"vm": machine.name, "cleared": verb[request.match_info["verb"]](machine)})
 
     async def shutdown(self, _request: web.Request) -> web.Response:
         """POST /control/shutdown"""
