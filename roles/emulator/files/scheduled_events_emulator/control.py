@@ -84,7 +84,7 @@ class Control:
 
     def application(self) -> web.Application:
         """Return the web application."""
-        app = web.Application(middlewares=[_errors])
+        app = web.Application(middlewares=[_errors, self._sync])
         app.router.add_get("/control/state", self.state)
         app.router.add_post("/control/events", self.schedule)
         app.router.add_post("/control/events/{event_id}/{verb:cancel|start|complete}", self.steer)
@@ -102,15 +102,21 @@ class Control:
         app.router.add_post("/control/shutdown", self.shutdown)
         return app
 
+    @web.middleware
+    async def _sync(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let the time of the platform pass until a request is there as a whole."""
+        await request.read()
+        self._platform.sync()
+        return await handler(request)
+
     # What is, and what was
 
     async def state(self, _request: web.Request) -> web.Response:
         """GET /control/state"""
         platform = self._platform
-        now = platform.sync()
         return _json(
             {
-                "now": iso(now),
+                "now": iso(platform.now),
                 "next_change": iso_or_none(platform.next_change()),
                 "vms": [self._vm(machine) for machine in platform.fleet.machines],
                 "events": [event.to_json() for event in platform.events()],
@@ -138,7 +144,6 @@ class Control:
 
     async def log(self, request: web.Request) -> web.Response:
         """GET /control/log?since=N"""
-        self._platform.sync()
         since = request.query.get("since", "0")
         if not SEQ.fullmatch(since):
             raise InputError(f"since: {shown(since)} is not a number, expected the seq of the last entry that you have")
@@ -150,7 +155,6 @@ class Control:
 
     async def event_grid(self, request: web.Request) -> web.Response:
         """GET /control/event-grid?schema=NAME"""
-        self._platform.sync()
         schema = request.query.get("schema", EVENT_GRID)
         if schema not in SCHEMAS:
             raise InputError(f"schema: {shown(schema)}, expected one of {', '.join(SCHEMAS)}")
@@ -158,7 +162,6 @@ class Control:
 
     async def resource_graph(self, request: web.Request) -> web.Response:
         """POST /providers/Microsoft.ResourceGraph/resources"""
-        self._platform.sync()
         return _json(graph.answer(await _body(request), self._platform.fleet, self._outbox))
 
     # Events
@@ -166,12 +169,10 @@ class Control:
     async def schedule(self, request: web.Request) -> web.Response:
         """POST /control/events"""
         spec = parse_spec(await _body(request))
-        self._platform.sync()
         return _json({"event_id": self._platform.schedule(spec).event_id}, 201)
 
     async def steer(self, request: web.Request) -> web.Response:
         """POST /control/events/{id}/cancel, start, complete"""
-        self._platform.sync()
         verb = {"cancel": self._platform.cancel, "start": self._platform.start, "complete": self._platform.complete}
         verb[request.match_info["verb"]](request.match_info["event_id"])
         return _json({"event_id": request.match_info["event_id"]})
@@ -182,14 +183,12 @@ class Control:
         if not isinstance(value, dict):
             raise InputError("request body: expected an object of raw fields")
         require_json(value, "request body")
-        self._platform.sync()
         self._platform.override(request.match_info["event_id"], value)
         return _json({"event_id": request.match_info["event_id"]})
 
     async def scenario(self, request: web.Request) -> web.Response:
         """POST /control/scenarios/{name}"""
         value = await _body(request)
-        self._platform.sync()
         name = request.match_info["name"]
         return _json({"scenario": name, "event_ids": start_scenario(name, value, self._platform)}, 201)
 
@@ -202,8 +201,7 @@ class Control:
         until = fields.text("until", None, choices=("next",))
         if (seconds is None) == (until is None):
             raise InputError('expected either {"seconds": N} or {"until": "next"}')
-        before = self._platform.sync()
-        target = before + seconds if seconds is not None else self._platform.next_change()
+        target = self._platform.now + seconds if seconds is not None else self._platform.next_change()
         if target is None:
             raise WrongPhase("no change of state is pending, expected a live event to step to")
         if target > LATEST:
@@ -220,13 +218,13 @@ class Control:
     async def add_fault(self, request: web.Request) -> web.Response:
         """POST /control/faults"""
         fault = self._faults.add(await _body(request))
-        self._platform.journal.record("fault", self._platform.sync(), fault=fault.to_json())
+        self._platform.journal.record("fault", self._platform.now, fault=fault.to_json())
         return _json({"fault_id": fault.fault_id}, 201)
 
     async def clear_faults(self, _request: web.Request) -> web.Response:
         """DELETE /control/faults"""
         cleared = self._faults.clear()
-        self._platform.journal.record("faults_cleared", self._platform.sync(), count=cleared)
+        self._platform.journal.record("faults_cleared", self._platform.now, count=cleared)
         return _json({"cleared": cleared})
 
     async def stop_vm(self, request: web.Request) -> web.Response:
@@ -235,7 +233,6 @@ class Control:
             machine = self._platform.fleet.find(request.match_info["name"])
         except InputError as error:
             raise NoSuchEvent(str(error)) from None
-        self._platform.sync()
         verb = {"deallocate": self._platform.deallocate, "restart": self._platform.restart}
         return _json({"vm": machine.name, "cleared": verb[request.match_info["verb"]](machine)})
 
