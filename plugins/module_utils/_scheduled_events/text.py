@@ -68,9 +68,8 @@ def sanitize(value: Any, room: int) -> Tuple[Any, int]:
             return scalar
         if depth == MAX_DEPTH:
             raise TooMuch(f"nested deeper than {MAX_DEPTH} levels")
-        take(
-            2 + 2 * len(item)
-        )  # each element takes two characters at least: a long list is refused before it is copied
+        # Each element takes two characters at least: a long list is refused before it is copied.
+        take(2 + 2 * len(item))
         if isinstance(item, list):
             return [copy_of(child, depth + 1) for child in item]
         copy = {}

@@ -71,9 +71,8 @@ def _variable_of(
     """By host, the value of a variable, where it can be read."""
     values = {}
     for name in hosts:
-        with contextlib.suppress(
-            AnsibleError
-        ):  # a template, or a variable of another meaning, can need what is unknown
+        # A template, or a variable of another meaning, can need what is unknown.
+        with contextlib.suppress(AnsibleError):
             values[shown(name, LONGEST_NAME)] = hostvars[name].get(variable)
     return values
 

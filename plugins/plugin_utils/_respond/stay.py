@@ -16,9 +16,8 @@ LEAST_REST, REST_OF_EACH_HOST, LONGEST_REST, REST_STEP = 10.0, 0.5, 60.0, 0.5
 # Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
-LONGEST_STAY = (
-    LEAST_REST  # seconds to keep a fork that no host at work needs: those that rest look at their events, too
-)
+# Seconds to keep a fork that no host at work needs: those that rest look at their events, too.
+LONGEST_STAY = LEAST_REST
 # Ansible-core ends a run whose inclusions nest some 290 deep. So a host stays longer before each return: 200 of them
 # take a day, 240 a week.
 LEAST_STAY, STAY_GROWTH = 0.25, 1.05
