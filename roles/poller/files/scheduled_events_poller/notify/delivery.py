@@ -16,7 +16,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, pause_after
-from _scheduled_events.exchange import HttpRequest
 from _scheduled_events.files import write_atomically
 from _scheduled_events.transport import REQUESTS_IMPORT_ERROR
 
@@ -129,8 +128,7 @@ class Courier:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         request = build(self.receiver, message, now=self._clock.wall())
-        sent = HttpRequest("POST", self.receiver.url, headers=request.headers, body=request.body)
-        self._requests.send(sent, self.receiver.request_timeout)
+        self._requests.send(request, self.receiver.request_timeout)
 
     def _remove(self, remove: Callable[[], None], entry: Entry) -> None:
         """Remove a message that is done with. It is never sent again, even if its file stays."""

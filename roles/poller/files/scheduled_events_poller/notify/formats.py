@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple
 from . import template
 
 if TYPE_CHECKING:
+    from _scheduled_events.exchange import HttpRequest
+
     from .settings import Receiver
 
 HEADER_PREFIX = "X-Scheduled-Events-"
@@ -138,18 +140,13 @@ FORMATS: Dict[str, Format] = {
 DEFAULT_FORMAT = "json"
 
 
-class Request(NamedTuple):
-    """The body, in ASCII alone, and the headers."""
-
-    body: str
-    headers: Dict[str, str]
-
-
-def build(receiver: "Receiver", message: Message, *, now: float) -> Request:
-    """The request for a message.
+def build(receiver: "Receiver", message: Message, *, now: float) -> "HttpRequest":
+    """The request for a message, with a body in ASCII alone.
 
     :param now: the time of sending, in seconds since the epoch.
     """
+    from _scheduled_events.exchange import HttpRequest  # here, since only the delivery needs it, and not its hook
+
     if receiver.template is not None:
         document = template.fill(receiver.template, {**message["event"], **message, "text": text(message)})
     else:
@@ -167,7 +164,7 @@ def build(receiver: "Receiver", message: Message, *, now: float) -> Request:
         headers[f"{HEADER_PREFIX}Signature"] = f"sha256={_digest(receiver.secret, f'{message_id}.{timestamp}.{body}')}"
         if FORMATS[receiver.format].hub_signature:
             headers["X-Hub-Signature-256"] = f"sha256={_digest(receiver.secret, body)}"
-    return Request(body, headers)
+    return HttpRequest("POST", receiver.url, headers=headers, body=body)
 
 
 def _digest(key: str, signed: str) -> str:
