@@ -59,11 +59,10 @@ from pathlib import Path
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleError
-from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 
 from ..module_utils._scheduled_events.checks import WrongValue
-from ..plugin_utils._ansible.core import misspelled, refuse_variables_of_host
+from ..plugin_utils._ansible.core import misspelled, options_of, refuse_variables_of_host
 from ..plugin_utils._poller import bundle
 from ..plugin_utils._poller.options import plan
 
@@ -74,7 +73,7 @@ class LookupModule(LookupBase):
     def run(self, terms: list[str], variables: dict[str, t.Any], **options: t.Any) -> list[dict[str, t.Any]]:
         self.set_options(var_options=variables, direct=options)
         role, python = Path(terms[0]), str(self.get_option("python"))
-        specs = yaml_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+        specs = options_of("poller")
         values = self._templar.template({name: variables[name] for name in specs if name in variables})
 
         def check_settings(settings: dict[str, t.Any]) -> str:

@@ -185,6 +185,13 @@ def _decrypted(value: t.Any) -> t.Any:
 
 
 @functools.cache
+def options_of(role: str) -> dict[str, t.Any]:
+    """The options of a role, as its argument specification has them."""
+    specs = yaml_load((ROLES / role / "meta" / "argument_specs.yml").read_text())
+    return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
+
+
+@functools.cache
 def defaults_of(role: str) -> dict[str, t.Any]:
     """The variables of a role, with their defaults."""
     return t.cast("dict[str, t.Any]", yaml_load((ROLES / role / "defaults" / "main.yml").read_text()))

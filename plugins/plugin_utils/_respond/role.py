@@ -9,13 +9,11 @@ As arguments of a task, each of these would be an expression that every worker o
 
 from __future__ import annotations
 
-import functools
 import re
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleError
-from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ...module_utils._checked_module import is_absolute, wrong_option
@@ -25,7 +23,7 @@ from ...module_utils._respond.request import OPTIONS
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import ROLES, defaults_of, misspelled, rendered, tidy, typed_values
+from .._ansible.core import defaults_of, misspelled, options_of, rendered, tidy, typed_values
 from .._azure import arm, pools
 
 Variables = t.Mapping[str, t.Any]
@@ -143,7 +141,7 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
             return f"{error}, or set {choice} to false"
         if wrong:
             return f"{wrong}. Correct it, or set {choice} to false"
-        return misspelled(variables, _options_of_the_balancer(), "load_balancer")
+        return misspelled(variables, options_of("load_balancer"), "load_balancer")
     unused = sorted(filter(DESCRIBES_A_BALANCER.match, map(str, variables)))
     if not unused:
         return ""
@@ -153,18 +151,12 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
     )
 
 
-@functools.cache
-def _options_of_the_balancer() -> dict[str, t.Any]:
-    specs = yaml_load((ROLES / "load_balancer" / "meta" / "argument_specs.yml").read_text())
-    return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
-
-
 def _wrong_value(variables: Variables, template: Template) -> str:
     """What the role load_balancer would refuse when an event comes.
 
     :raises ArmError: a pool cannot be meant; ``DrainError``: a probe cannot.
     """
-    specs = {name: spec for name, spec in _options_of_the_balancer().items() if name not in UNCHECKED}
+    specs = {name: spec for name, spec in options_of("load_balancer").items() if name not in UNCHECKED}
     given, later = {}, set()
     for name in specs:
         try:
