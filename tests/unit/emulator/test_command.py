@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from scheduled_events_emulator import client
 from scheduled_events_emulator.cli import main
-from scheduled_events_emulator.client import ControlClient, ControlError
+from scheduled_events_emulator.client import ControlError, request
 
 FILES = pathlib.Path(__file__).resolve().parents[3] / "roles" / "emulator" / "files"
 COMMAND = FILES / "scheduled-events-emulator"
@@ -246,7 +246,7 @@ def test_the_wait_for_an_emulator_ends(monkeypatch):
         reserved.bind(("127.0.0.1", 0))
         url = f"127.0.0.1:{reserved.getsockname()[1]}"
         with pytest.raises(ControlError):
-            ControlClient(url, wait=3).request("GET", "/control/state")
+            request(url, "GET", "/control/state", wait=3)
     assert 3 <= sum(pauses) <= 4
 
 

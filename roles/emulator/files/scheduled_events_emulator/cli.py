@@ -33,7 +33,7 @@ from scheduled_events_emulator.arguments import (
     url,
 )
 from scheduled_events_emulator.checks import InputError
-from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlClient, ControlError, quoted
+from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlError, quoted, request, strange
 from scheduled_events_emulator.clock import LATEST, SPAN, Clock, parse_iso
 from scheduled_events_emulator.event_grid import EVENT_GRID, SCHEMAS, Delivery
 from scheduled_events_emulator.events import KEYS, TYPES
@@ -249,12 +249,11 @@ def _control(arguments: argparse.Namespace) -> None:
     # The emulator has the defaults of the options that were not given.
     given = {name: value for name, value in values.items() if value is not None and value is not False}
     body = {**arguments.step, **{name: given[name] for name in given.keys() & arguments.options}}
-    client = ControlClient(arguments.control, wait=arguments.wait)
-    answer = client.request(method, path, body if method == "POST" else None)
+    answer = request(arguments.control, method, path, body if method == "POST" else None, wait=arguments.wait)
     try:
         text = json.dumps(answer, indent=2) if arguments.json else arguments.show(answer)
     except (LookupError, TypeError, AttributeError):
-        raise client.strange(f"{method} {arguments.control} {path}", "answered other JSON") from None
+        raise strange(f"{method} {arguments.control} {path}", "answered other JSON") from None
     print(text)
 
 

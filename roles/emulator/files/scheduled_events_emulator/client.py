@@ -47,57 +47,48 @@ def _host_and_port(control: str) -> tuple[str, int]:
     raise ControlError(f"--control {shown(control)} is not a URL such as {DEFAULT_CONTROL}")
 
 
-class ControlClient:
-    """Talks to the control API at ``control``: a URL, or HOST:PORT.
+def request(control: str, method: str, path: str, body: Any | None = None, *, wait: float) -> Any:
+    """Return the JSON answer of the control API at ``control``: a URL, or HOST:PORT. Raises ControlError.
 
     While no program listens there, it tries again for ``wait`` seconds: an emulator may be about to start.
     """
+    host, port = _host_and_port(control)
+    where = f"{method} {url(host, port)}{path}"
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+    payload = None if body is None else json.dumps(body)
+    try:
+        _connect_once_it_listens(connection, wait)
+        connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
+        response = connection.getresponse()
+        status, text = response.status, response.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise ControlError(
+            f"{where}: {str(error) or type(error).__name__}, expected an emulator there: start one with the verb"
+            " serve, or give the URL that it printed with --control"
+        ) from None
+    finally:
+        connection.close()
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        raise strange(where, f"answered {status} without JSON") from None
+    if status >= 400:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        raise ControlError(f"{where} answered {status}: {reason or text}")
+    return answer
 
-    def __init__(self, control: str, *, wait: float) -> None:
-        self._host, self._port = _host_and_port(control)
-        self._url = url(self._host, self._port)
-        self._wait = wait
 
-    def request(self, method: str, path: str, body: Any | None = None) -> Any:
-        """Return the JSON answer of ``method`` on ``path``. Raises ControlError with the reason."""
-        where = f"{method} {self._url}{path}"
-        payload = None if body is None else json.dumps(body)
+def _connect_once_it_listens(connection: http.client.HTTPConnection, wait: float) -> None:
+    give_up_at = time.monotonic() + wait
+    while True:
         try:
-            status, text = self._ask_once_it_listens(method, path, payload)
-        except (OSError, http.client.HTTPException) as error:
-            raise ControlError(
-                f"{where}: {str(error) or type(error).__name__}, expected an emulator there: start one with the verb"
-                " serve, or give the URL that it printed with --control"
-            ) from None
-        try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):
-            raise self.strange(where, f"answered {status} without JSON") from None
-        if status >= 400:
-            reason = answer.get("error") if isinstance(answer, dict) else None
-            raise ControlError(f"{where} answered {status}: {reason or text}")
-        return answer
+            return connection.connect()
+        except ConnectionRefusedError:
+            if time.monotonic() >= give_up_at:
+                raise
+        time.sleep(PAUSE)
 
-    def _ask_once_it_listens(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
-        give_up_at = time.monotonic() + self._wait
-        while True:
-            try:
-                return self._ask(method, path, payload)
-            except ConnectionRefusedError:
-                if time.monotonic() >= give_up_at:
-                    raise
-            time.sleep(PAUSE)
 
-    def _ask(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
-        try:
-            connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
-            response = connection.getresponse()
-            return response.status, response.read().decode("utf-8", "replace")
-        finally:
-            connection.close()
-
-    @staticmethod
-    def strange(where: str, what: str) -> ControlError:
-        """Return the error for an answer that no emulator gives."""
-        return ControlError(f"{where} {what}, which no emulator does: give the URL that serve printed with --control")
+def strange(where: str, what: str) -> ControlError:
+    """Return the error for an answer that no emulator gives."""
+    return ControlError(f"{where} {what}, which no emulator does: give the URL that serve printed with --control")
