@@ -31,7 +31,11 @@ COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
 
 
 class Server(NamedTuple):
-    """A server in a backend. ``status`` as people see it, ``admin`` the flags of what was ordered for it."""
+    """A server in a backend.
+
+    ``status``: as people see it. ``admin``: the flags of what was ordered for it. ``sessions``: with those that wait.
+    ``check``: what the last health check gave.
+    """
 
     backend: str
     name: str
@@ -39,9 +43,7 @@ class Server(NamedTuple):
     admin: int
     weight: int
     sessions: int
-    queued: int
-    check_status: str
-    last_check: str
+    check: str
 
     @property
     def full_name(self) -> str:
@@ -67,9 +69,9 @@ class Server(NamedTuple):
             "backend": self.backend,
             "server": self.name,
             "status": self.status,
-            "sessions": self.sessions + self.queued,
+            "sessions": self.sessions,
             "gets_no_new_sessions": self.gets_no_new_sessions,
-            "check": f"{self.check_status} {self.last_check}".strip(),
+            "check": self.check,
         }
 
 
@@ -98,6 +100,8 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
             admin, weight = states[key]
             if not (COUNT.match(row["scur"]) and COUNT.match(row["qcur"])):  # never "no session"
                 raise HAProxyError(_unreadable("show stat", stat, socket.address))
+            # HAProxy marks the status of the last health check with an asterisk while the next one runs.
+            check_status = re.sub(r"\A\* ", "", row.get("check_status") or "")
             servers.append(
                 Server(
                     backend=row["pxname"],
@@ -105,11 +109,8 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
                     status=row["status"],
                     admin=admin,
                     weight=weight,
-                    sessions=int(row["scur"]),
-                    queued=int(row["qcur"]),
-                    # HAProxy marks the status of the last health check with an asterisk while the next one runs.
-                    check_status=re.sub(r"\A\* ", "", row.get("check_status") or ""),
-                    last_check=row.get("last_chk") or "",
+                    sessions=int(row["scur"]) + int(row["qcur"]),
+                    check=f"{check_status} {row.get('last_chk') or ''}".strip(),
                 )
             )
     return servers
@@ -164,7 +165,7 @@ class Member:
             try:
                 servers = self._all_of(wanted)
                 process = self._drain_again_after_a_restart(servers, process)
-                busy = [server for server in servers if server.sessions + server.queued > 0]
+                busy = [server for server in servers if server.sessions > 0]
                 not_out = [server for server in servers if not server.admin & FORCED_MAINT]
                 is_over = self._clock.monotonic() >= give_up_at
                 if not_out and (not busy or (force and is_over)):

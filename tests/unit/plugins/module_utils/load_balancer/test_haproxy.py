@@ -42,7 +42,7 @@ def test_servers_are_read_with_what_was_ordered_for_them(haproxy, member):
     www, api = member().look()
     assert (www.full_name, www.found, www.gets_no_new_sessions) == ("www/web1", "ready", False)
     assert (api.full_name, api.found, api.gets_no_new_sessions) == ("api/web1", "MAINT", True)
-    assert (api.sessions, api.queued, api.last_check) == (3, 2, "200, OK")
+    assert (api.sessions, api.check) == (5, "L7OK 200, OK")
 
 
 def test_a_server_is_shown_with_its_traffic_and_its_last_check(haproxy, member):
@@ -341,7 +341,7 @@ def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member,
 def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
     out.status_when_ready = "DOWN"
     outcome = member().put_back({"www": "ready", "api": "MAINT"}, timeout=10)
-    assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7OK")]
+    assert [(server.full_name, server.check) for server in outcome.left] == [("www/web1", "L7OK 200, OK")]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,8 @@ def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, membe
     for each in out.servers.values():
         each["check"] = '* L7STS,"HTTP status check returned code <503>"'
     outcome = member().put_back({"www": "ready", "api": "MAINT"}, timeout=10)
-    assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7STS")]
+    check = "L7STS HTTP status check returned code <503>"
+    assert [(server.full_name, server.check) for server in outcome.left] == [("www/web1", check)]
 
 
 # --- whether it gets traffic ---
