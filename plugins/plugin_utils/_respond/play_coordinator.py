@@ -96,16 +96,16 @@ class PlayCoordinator:
         known = {*before.get("gone", ()), *(before.get("sight", ()) if report.sight is not None else ())}
         # What an earlier run prepared has an outcome alone: this run has not seen it.
         undone = {*before.get("sight", ()), *sight, *kept, *outcomes} if report.recovers else set()
+        vm_name = report.vm_name.lower()
         told = {
             "host": report.host,
-            "vm_name": report.vm_name.lower(),
+            "vm_name": vm_name,
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
             "gone": sorted((known - sight.keys()) | undone),
             "last": report.last,
         }
         self._write(report.host, told)
-        vm_name = report.vm_name.lower()
         self._set("busy", report.host, report.busy)
         self._set("ended", report.host, False)
         for event_id in {*sight, *outcomes}:
@@ -189,7 +189,7 @@ class PlayCoordinator:
         """The hosts that the event may name, and that have not reported anything."""
         reports = self._read_all()
         known = {report["vm_name"] for report in reports} | (self._speak_for or set())
-        return self._silent(reports) if set(seen.names) - known - (self._speak_for or set()) else []
+        return self._silent(reports) if set(seen.names) - known else []
 
     @staticmethod
     def _unprepared(name: str, outcome: Outcome | None, seen: SeenEvent) -> str:

@@ -26,7 +26,6 @@ _VISIBLE = {
     version: tuple(event_type for event_type, (since, _notice) in TYPES.items() if version >= since)
     for version in VERSIONS
 }
-_FIELDS_SINCE = (("Description", "2019-04-01"), ("EventSource", "2019-08-01"), ("DurationInSeconds", "2020-07-01"))
 
 
 def fields(event: Event, version: str) -> dict[str, Any]:
@@ -41,12 +40,12 @@ def fields(event: Event, version: str) -> dict[str, Any]:
         "Resources": [prefix + name for name in event.resources],
         "NotBefore": formatdate(event.not_before, usegmt=True) if announced else "",
     }
-    later = {
-        "Description": event.spec.description,
-        "EventSource": event.spec.source,
-        "DurationInSeconds": event.spec.duration,
-    }
-    shown.update((name, later[name]) for name, since in _FIELDS_SINCE if version >= since)
+    later = (
+        ("2019-04-01", "Description", event.spec.description),
+        ("2019-08-01", "EventSource", event.spec.source),
+        ("2020-07-01", "DurationInSeconds", event.spec.duration),
+    )
+    shown.update((name, value) for since, name, value in later if version >= since)
     for name, value in event.overrides.items():
         if value is None:
             shown.pop(name, None)
