@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any, Callable
 
 from aiohttp import web
@@ -62,25 +63,16 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return _json({"error": f"{error.status} {error.reason}: {request.method} {request.path}"}, error.status)
 
 
+@dataclass(frozen=True)
 class Control:
     """The handlers of the control API. ``shut_down`` is called once the answer to a shutdown is on its way."""
 
-    def __init__(
-        self,
-        platform: Platform,
-        imds: Imds,
-        faults: Faults,
-        outbox: Outbox,
-        *,
-        endpoint_of: Callable[[Machine], str],
-        shut_down: Callable[[], None],
-    ) -> None:
-        self._platform = platform
-        self._imds = imds
-        self._faults = faults
-        self._outbox = outbox
-        self._endpoint_of = endpoint_of
-        self._shut_down = shut_down
+    platform: Platform
+    imds: Imds
+    faults: Faults
+    outbox: Outbox
+    endpoint_of: Callable[[Machine], str]
+    shut_down: Callable[[], None]
 
     def application(self) -> web.Application:
         """Return the web application."""
@@ -106,14 +98,14 @@ class Control:
     async def _sync(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Let the time of the platform pass until a request is there as a whole."""
         await request.read()
-        self._platform.sync()
+        self.platform.sync()
         return await handler(request)
 
     # What is, and what was
 
     async def state(self, _request: web.Request) -> web.Response:
         """GET /control/state"""
-        platform = self._platform
+        platform = self.platform
         return _json(
             {
                 "now": iso(platform.now),
@@ -136,10 +128,10 @@ class Control:
             "fault_domain": machine.fault_domain,
             "gpu": machine.gpu,
             "spot": machine.spot,
-            "endpoint": self._endpoint_of(machine),
+            "endpoint": self.endpoint_of(machine),
             "from": list(machine.sources),
-            "scope": "/".join(str(part) for part in self._platform.fleet.scope(machine) if part is not None),
-            "enabled": self._imds.callers[machine.name].service.enabled,
+            "scope": "/".join(str(part) for part in self.platform.fleet.scope(machine) if part is not None),
+            "enabled": self.imds.callers[machine.name].service.enabled,
         }
 
     async def log(self, request: web.Request) -> web.Response:
@@ -147,33 +139,33 @@ class Control:
         since = request.query.get("since", "0")
         if not SEQ.fullmatch(since):
             raise InputError(f"since: {shown(since)} is not a number, expected the seq of the last entry that you have")
-        return _json({"log": self._platform.journal.since(int(since))})
+        return _json({"log": self.platform.journal.since(int(since))})
 
     async def polls(self, _request: web.Request) -> web.Response:
         """GET /control/polls"""
-        return _json({"polls": {name: caller.polls_json() for name, caller in self._imds.callers.items()}})
+        return _json({"polls": {name: caller.polls_json() for name, caller in self.imds.callers.items()}})
 
     async def event_grid(self, request: web.Request) -> web.Response:
         """GET /control/event-grid?schema=NAME"""
         schema = request.query.get("schema", EVENT_GRID)
         if schema not in SCHEMAS:
             raise InputError(f"schema: {shown(schema)}, expected one of {', '.join(SCHEMAS)}")
-        return _json({"messages": [message.to_json(schema) for message in self._outbox.messages]})
+        return _json({"messages": [message.to_json(schema) for message in self.outbox.messages]})
 
     async def resource_graph(self, request: web.Request) -> web.Response:
         """POST /providers/Microsoft.ResourceGraph/resources"""
-        return _json(graph.answer(await _body(request), self._platform.fleet, self._outbox))
+        return _json(graph.answer(await _body(request), self.platform.fleet, self.outbox))
 
     # Events
 
     async def schedule(self, request: web.Request) -> web.Response:
         """POST /control/events"""
         spec = parse_spec(await _body(request))
-        return _json({"event_id": self._platform.schedule(spec).event_id}, 201)
+        return _json({"event_id": self.platform.schedule(spec).event_id}, 201)
 
     async def steer(self, request: web.Request) -> web.Response:
         """POST /control/events/{id}/cancel, start, complete"""
-        verb = {"cancel": self._platform.cancel, "start": self._platform.start, "complete": self._platform.complete}
+        verb = {"cancel": self.platform.cancel, "start": self.platform.start, "complete": self.platform.complete}
         verb[request.match_info["verb"]](request.match_info["event_id"])
         return _json({"event_id": request.match_info["event_id"]})
 
@@ -183,14 +175,14 @@ class Control:
         if not isinstance(value, dict):
             raise InputError("request body: expected an object of raw fields")
         require_json(value, "request body")
-        self._platform.override(request.match_info["event_id"], value)
+        self.platform.override(request.match_info["event_id"], value)
         return _json({"event_id": request.match_info["event_id"]})
 
     async def scenario(self, request: web.Request) -> web.Response:
         """POST /control/scenarios/{name}"""
         value = await _body(request)
         name = request.match_info["name"]
-        return _json({"scenario": name, "event_ids": start_scenario(name, value, self._platform)}, 201)
+        return _json({"scenario": name, "event_ids": start_scenario(name, value, self.platform)}, 201)
 
     # Time
 
@@ -201,42 +193,42 @@ class Control:
         until = fields.text("until", None, choices=("next",))
         if (seconds is None) == (until is None):
             raise InputError('expected either {"seconds": N} or {"until": "next"}')
-        target = self._platform.now + seconds if seconds is not None else self._platform.next_change()
+        target = self.platform.now + seconds if seconds is not None else self.platform.next_change()
         if target is None:
             raise WrongPhase("no change of state is pending, expected a live event to step to")
         if target > LATEST:
             raise InputError(f"seconds: {shown(seconds)} leads beyond the emulator's time, expected a time {SPAN}")
-        self._platform.clock.move_to(max(target, self._platform.clock.now()))
-        return _json({"now": iso(self._platform.sync())})
+        self.platform.clock.move_to(max(target, self.platform.clock.now()))
+        return _json({"now": iso(self.platform.sync())})
 
     # Faults and VMs
 
     async def list_faults(self, _request: web.Request) -> web.Response:
         """GET /control/faults"""
-        return _json({"faults": self._faults.to_json()})
+        return _json({"faults": self.faults.to_json()})
 
     async def add_fault(self, request: web.Request) -> web.Response:
         """POST /control/faults"""
-        fault = self._faults.add(await _body(request))
-        self._platform.journal.record("fault", self._platform.now, fault=fault.to_json())
+        fault = self.faults.add(await _body(request))
+        self.platform.journal.record("fault", self.platform.now, fault=fault.to_json())
         return _json({"fault_id": fault.fault_id}, 201)
 
     async def clear_faults(self, _request: web.Request) -> web.Response:
         """DELETE /control/faults"""
-        cleared = self._faults.clear()
-        self._platform.journal.record("faults_cleared", self._platform.now, count=cleared)
+        cleared = self.faults.clear()
+        self.platform.journal.record("faults_cleared", self.platform.now, count=cleared)
         return _json({"cleared": cleared})
 
     async def stop_vm(self, request: web.Request) -> web.Response:
         """POST /control/vms/{name}/deallocate, restart"""
         try:
-            machine = self._platform.fleet.find(request.match_info["name"])
+            machine = self.platform.fleet.find(request.match_info["name"])
         except InputError as error:
             raise NoSuchEvent(str(error)) from None
-        verb = {"deallocate": self._platform.deallocate, "restart": self._platform.restart}
+        verb = {"deallocate": self.platform.deallocate, "restart": self.platform.restart}
         return _json({"vm": machine.name, "cleared": verb[request.match_info["verb"]](machine)})
 
     async def shutdown(self, _request: web.Request) -> web.Response:
         """POST /control/shutdown"""
-        self._shut_down()
+        self.shut_down()
         return _json({"shutdown": True})
