@@ -8,14 +8,13 @@ any release.
 Nothing has to be restored. The file counts for a minute at a time, and every look of the control node renews it.
 """
 
-import email.utils
 import os
 import uuid
 from typing import Any, Dict, List, Optional, Sequence
 
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.document import SCHEDULED, STARTED, ScheduledEvent, parse_event
+from ._scheduled_events.document import STARTED, ScheduledEvent, announcement, parse_event
 from ._scheduled_events.files import STALE, Folder, explained, read_status
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
@@ -212,14 +211,7 @@ METHODS = ("preview", "begin", "renew", "end", "note")
 
 
 def _event_of(vm_name: str, event_type: str, not_before: float) -> Event:
-    return {
-        "EventId": f"{announced.PREFIX}{uuid.uuid4()}",
-        "EventType": event_type,
-        "ResourceType": "VirtualMachine",
-        "Resources": [vm_name],
-        "EventStatus": SCHEDULED,
-        "NotBefore": email.utils.formatdate(not_before, usegmt=True),
-        "Description": DESCRIPTION,
-        "EventSource": "Platform",
-        "DurationInSeconds": DURATIONS.get(event_type, -1),
-    }
+    event_id, duration = f"{announced.PREFIX}{uuid.uuid4()}", DURATIONS.get(event_type, -1)
+    return announcement(
+        event_id, event_type, vm_name, not_before=not_before, description=DESCRIPTION, duration=duration
+    )

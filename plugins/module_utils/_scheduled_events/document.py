@@ -192,6 +192,26 @@ def parse_event(raw: Any) -> ScheduledEvent:
     return parse(json.dumps({"Events": [raw]}), api_version=DEFAULT_API_VERSION).events[0]
 
 
+def announcement(
+    event_id: str, event_type: str, vm_name: str, *, not_before: float, description: str, duration: int = -1
+) -> Dict[str, Any]:
+    """An event of one VM, as a document shows it when the platform announces it.
+
+    :param not_before: seconds since the epoch.
+    """
+    return {
+        "EventId": event_id,
+        "EventType": event_type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm_name],
+        "EventStatus": SCHEDULED,
+        "NotBefore": email.utils.formatdate(not_before, usegmt=True),
+        "Description": description,
+        "EventSource": "Platform",
+        "DurationInSeconds": duration,
+    }
+
+
 def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     read = {name: reader(raw.get(name)) for name, (_ours, reader) in _FIELDS.items()}
     fields = {ours: read[name] for name, (ours, _reader) in _FIELDS.items()}

@@ -20,7 +20,7 @@ from _scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, Imd
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
-from _scheduled_events.document import ScheduledEvent, describe, format_epoch, parse, parse_event
+from _scheduled_events.document import ScheduledEvent, announcement, describe, parse, parse_event
 from _scheduled_events.files import read_status
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
@@ -34,6 +34,7 @@ from ..unit import config, control, display, endpoint_resolver, instance, poller
 from .output import CommandError, complain, places, say, say_json, say_table
 
 LISTED = ("event_id", "event_type", "event_status", "event_source", "not_before", "duration_in_seconds")
+SAMPLE_ID = "00000000-0000-0000-0000-000000000000"
 SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 # What a status that was not written by this release can raise.
@@ -371,18 +372,8 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
 
     :param not_before: seconds since the epoch.
     """
-    raw = {
-        "EventId": "00000000-0000-0000-0000-000000000000",
-        "EventType": event_type,
-        "EventStatus": "Scheduled",
-        "EventSource": "Platform",
-        "ResourceType": "VirtualMachine",
-        "Resources": [vm_name],
-        "NotBefore": format_epoch(not_before),
-        "Description": "A sample event for hooks",
-        "DurationInSeconds": -1,
-    }
-    return parse_event(raw)
+    description = "A sample event for hooks"
+    return parse_event(announcement(SAMPLE_ID, event_type, vm_name, not_before=not_before, description=description))
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
