@@ -190,7 +190,7 @@ class DrilledHost:
             reason=reason,
         )
         Folder(self._histories[1]).make()
-        history_file.History(self._histories[1]).append([fact], now=fact.time)
+        history_file.append(self._histories[1], [fact], now=fact.time)
 
 
 def serve(host: DrilledHost, request: Dict[str, Any]) -> Dict[str, Any]:

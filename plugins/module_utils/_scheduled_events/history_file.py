@@ -36,53 +36,47 @@ class Found(NamedTuple):
     problems: Tuple[str, ...]
 
 
-class History:
-    """The history in a directory of this machine. One process at a time writes it."""
+def prepare(directory: str) -> None:
+    """Make the directory of a history.
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
+    :raises OSError: it cannot be used.
+    """
+    os.makedirs(directory, mode=0o750, exist_ok=True)
 
-    def prepare(self) -> None:
-        """Make the directory.
 
-        :raises OSError: it cannot be used.
-        """
-        os.makedirs(self.directory, mode=0o750, exist_ok=True)
+def append(directory: str, facts: Sequence[Fact], *, now: float) -> None:
+    """Append to the history in a directory of this machine, durably. One process at a time does so.
 
-    def append(self, facts: Sequence[Fact], *, now: float) -> None:
-        """Make the facts durable before returning.
+    :param now: seconds since the epoch.
+    :raises OSError: some could not be written.
+    """
+    lines: List[bytes] = []
+    for line in map(line_of, facts):
+        if lines and sum(map(len, lines)) + len(line) > MAX_FILE // 2:
+            _append(directory, lines, now)
+            lines = []
+        lines.append(line)
+    if lines:
+        _append(directory, lines, now)
 
-        :param now: seconds since the epoch.
-        :raises OSError: some could not be written.
-        """
-        lines: List[bytes] = []
-        for line in map(line_of, facts):
-            if lines and sum(map(len, lines)) + len(line) > MAX_FILE // 2:
-                self._append(lines, now)
-                lines = []
-            lines.append(line)
-        if lines:
-            self._append(lines, now)
 
-    def _append(self, lines: Sequence[bytes], now: float) -> None:
-        content = b"".join(lines)
-        self._forget_old(len(content), now)
-        _write(self.directory, content, make=True, alone=True)
+def _append(directory: str, lines: Sequence[bytes], now: float) -> None:
+    content = b"".join(lines)
+    _forget_old(directory, len(content), now)
+    _write(directory, content, make=True, alone=True)
 
-    def _forget_old(self, more: int, now: float) -> None:
-        present, before = self._path(PRESENT), self._path(BEFORE)
-        with contextlib.suppress(FileNotFoundError):
-            if now - os.lstat(before).st_mtime > MAX_AGE:
-                os.unlink(before)
-        with contextlib.suppress(FileNotFoundError):
-            first = None
-            with plain(present) as (file, status), contextlib.suppress(WrongValue):
-                first = parse_line(file.readline(MAX_LINE)).time
-            if status.st_size + more + 1 > MAX_FILE or (first is not None and now - first > MAX_AGE / 2):
-                os.replace(present, before)
 
-    def _path(self, name: str) -> str:
-        return os.path.join(self.directory, name)
+def _forget_old(directory: str, more: int, now: float) -> None:
+    present, before = (os.path.join(directory, name) for name in (PRESENT, BEFORE))
+    with contextlib.suppress(FileNotFoundError):
+        if now - os.lstat(before).st_mtime > MAX_AGE:
+            os.unlink(before)
+    with contextlib.suppress(FileNotFoundError):
+        first = None
+        with plain(present) as (file, status), contextlib.suppress(WrongValue):
+            first = parse_line(file.readline(MAX_LINE)).time
+        if status.st_size + more + 1 > MAX_FILE or (first is not None and now - first > MAX_AGE / 2):
+            os.replace(present, before)
 
 
 def append_where_possible(folder: Folder, facts: Sequence[Fact], *, now: float) -> str:
@@ -95,7 +89,7 @@ def append_where_possible(folder: Folder, facts: Sequence[Fact], *, now: float) 
     if facts and folder.is_here:
         try:
             folder.make()
-            History(folder.path).append(facts, now=now)
+            append(folder.path, facts, now=now)
         except OSError as error:
             return f"the history in {folder.path} cannot be written: {error}"
     return ""

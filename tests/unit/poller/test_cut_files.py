@@ -12,7 +12,7 @@ from _scheduled_events import condition, engine, terms
 from _scheduled_events.clock import Clock, Moment
 from _scheduled_events.document import parse
 from _scheduled_events.history import Fact, line_of
-from _scheduled_events.history_file import History, read
+from _scheduled_events.history_file import append, read
 from _scheduled_events.state import State, StateFile, dump
 from receiver import message
 from scheduled_events_poller.notify import delivery_status
@@ -69,7 +69,7 @@ def state_file(fast_disk):
 
 def begin(state_file):
     """The state with which a unit begins, and how the unit is rated once it has read an empty document."""
-    history = History(os.path.join(os.path.dirname(state_file.path), "history"))
+    history = os.path.join(os.path.dirname(state_file.path), "history")
     begun = effects.first_state(state_file, history, now=NOW, hook_timeout=600.0)
     polls = status.Polls("vm1", last_success=NOW.wall)
     known = status.describe(
@@ -107,11 +107,11 @@ def test_a_unit_that_lost_its_state_never_counts_a_vm_as_returned_by_a_history_t
 
 
 def test_a_fact_is_added_to_a_history_that_was_cut_and_only_the_cut_line_is_missing(fast_disk):
-    path, history = fast_disk / "history" / "history.jsonl", History(str(fast_disk / "history"))
+    path, history = fast_disk / "history" / "history.jsonl", str(fast_disk / "history")
     whole = b"".join(map(line_of, PREPARED))
     for cut in cuts(whole):
         write(path, cut)
-        history.append([PREPARED[0]._replace(kind="over")], now=NOW.wall)
+        append(history, [PREPARED[0]._replace(kind="over")], now=NOW.wall)
         found = read(str(fast_disk / "history"), now=NOW.wall)
         assert found.facts[-1].kind == "over"
         assert len(found.facts) - 1 in (cut.count(b"\n"), cut.count(b"\n") + 1)

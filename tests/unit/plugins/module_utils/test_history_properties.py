@@ -16,7 +16,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer 
 from _scheduled_events import history  # noqa: E402
 from _scheduled_events.checks import WrongValue  # noqa: E402
 from _scheduled_events.history import Fact, cleaned, line_of, parse_line  # noqa: E402
-from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, History, read  # noqa: E402
+from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, append, read  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
@@ -87,15 +87,15 @@ def test_a_crash_loses_the_last_line_at_most(cut):
     directory = tempfile.mkdtemp()
     try:
         facts = [a_fact(number) for number in range(4)]
-        made = History(directory)
-        made.append(facts, now=NOW)
+        made = directory
+        append(made, facts, now=NOW)
         content = b"".join(map(line_of, facts))
         cut = min(cut, len(content))
         os.truncate(os.path.join(directory, PRESENT), len(content) - cut)
         whole = sum(len(content) - cut >= len(b"".join(map(line_of, facts[:count]))) - 1 for count in range(1, 5))
         assert facts_of(directory) == facts[:whole]
         assert read(directory, now=NOW).problems == ()
-        made.append([a_fact(9)], now=NOW)
+        append(made, [a_fact(9)], now=NOW)
         assert facts_of(directory) == [*facts[:whole], a_fact(9)]
     finally:
         shutil.rmtree(directory)
@@ -106,11 +106,11 @@ def test_a_crash_loses_the_last_line_at_most(cut):
 def test_the_files_keep_their_bounds_and_the_newest_facts(batches):
     directory = tempfile.mkdtemp()
     try:
-        made, written, now = History(directory), [], NOW
+        made, written, now = directory, [], NOW
         for count, days, reason in batches:
             now += days * DAY
             batch = [a_fact(len(written) + number, time=now, reason=reason * 2) for number in range(count)]
-            made.append(batch, now=now)
+            append(made, batch, now=now)
             written += batch
         names = os.listdir(directory)
         assert set(names) <= {PRESENT, BEFORE}

@@ -8,13 +8,13 @@ import time
 import types
 
 from plugins.module_utils._scheduled_events.history import Fact
-from plugins.module_utils._scheduled_events.history_file import History
+from plugins.module_utils._scheduled_events.history_file import append
 from plugins.modules import scheduled_events_history_info
 
 
 def returned_of(directory, monkeypatch, facts):
     returned = {}
-    History(str(directory)).append(facts, now=time.time())
+    append(str(directory), facts, now=time.time())
     params = {"directories": [str(directory)], "days": 1.0}
     module = types.SimpleNamespace(params=params, exit_json=returned.update)
     monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda _options: module)

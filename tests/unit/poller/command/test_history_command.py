@@ -11,7 +11,7 @@ import time
 import pytest
 from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.history import Fact
-from _scheduled_events.history_file import History
+from _scheduled_events.history_file import append
 
 pytestmark = pytest.mark.edge
 
@@ -23,7 +23,7 @@ def directory(unit):
 
 def leave(directory, *facts):
     os.makedirs(directory, exist_ok=True)
-    History(directory).append(facts, now=time.time())
+    append(directory, facts, now=time.time())
 
 
 def a_fact(ago=0, **fields):

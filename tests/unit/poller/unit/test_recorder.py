@@ -9,7 +9,7 @@ import os
 import pytest
 from _scheduled_events.clock import Clock
 from _scheduled_events.history import Fact
-from _scheduled_events.history_file import History, read
+from _scheduled_events.history_file import read
 from scheduled_events_poller.unit.display import MOST_WAITING, PAUSE, Recorder
 
 pytestmark = pytest.mark.edge
@@ -30,7 +30,7 @@ def elapsed():
 @pytest.fixture
 def recorder(tmp_path, elapsed):
     made = Recorder(Clock(wall=lambda: NOW, monotonic=lambda: elapsed[0]))
-    made.open(History(str(tmp_path)))
+    made.open(str(tmp_path))
     return made
 
 
@@ -75,5 +75,5 @@ def test_of_too_many_facts_that_wait_the_oldest_are_lost(recorder, obstacle, tmp
 def test_a_directory_that_cannot_be_used_is_a_problem_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     made = Recorder(Clock())
-    made.open(History(str(tmp_path / "file" / "history")))
+    made.open(str(tmp_path / "file" / "history"))
     assert made.problem.startswith(f"the history in {tmp_path}/file/history cannot be written: ")

@@ -10,14 +10,13 @@ import json
 import os
 from typing import Any, Callable, Deque, Dict, Mapping, Optional, Sequence, Tuple
 
-from _scheduled_events import terms
+from _scheduled_events import history_file, terms
 from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.document import ScheduledEvent, format_epoch
 from _scheduled_events.files import write_atomically
 from _scheduled_events.history import PHASE_ENDED, POLLER, Fact
-from _scheduled_events.history_file import History, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import EventState, State
 from _scheduled_events.transitions import Step, Writer, facts_of
@@ -42,26 +41,26 @@ class Recorder:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._history: Optional[History] = None
+        self._history: Optional[str] = None
         self._waiting: Deque[Fact] = collections.deque(maxlen=MOST_WAITING)
         self._next_try = 0.0
         self._experience: Optional[Dict[str, Any]] = None
         self.problem = ""
 
-    def open(self, history: Optional[History]) -> None:
+    def open(self, history: Optional[str]) -> None:
         """Use a history; ``None``: write nothing, since nothing is carried out."""
         self._history, self.problem = history, ""
         self._waiting.clear()
         if history is not None:
             try:
-                history.prepare()
+                history_file.prepare(history)
             except OSError as error:
                 self._complain(history, error)
 
     def experience(self) -> Dict[str, Any]:
         """What the history says about the time of a preparation; see :func:`history_file.experience`."""
         if self._experience is None and self._history is not None:
-            self._experience = experience(self._history.directory, now=self._clock.wall())
+            self._experience = history_file.experience(self._history, now=self._clock.wall())
         return self._experience or {}
 
     def record_step(self, step: Step) -> None:
@@ -83,9 +82,9 @@ class Recorder:
         if self._waiting and self._history is not None and self._clock.monotonic() >= self._next_try:
             self._write(self._history)
 
-    def _write(self, history: History) -> None:
+    def _write(self, history: str) -> None:
         try:
-            history.append(list(self._waiting), now=self._clock.wall())
+            history_file.append(history, list(self._waiting), now=self._clock.wall())
         except OSError as error:
             self._next_try = self._clock.monotonic() + PAUSE
             self._complain(history, error)
@@ -93,8 +92,8 @@ class Recorder:
             self._waiting.clear()
             self.problem = ""
 
-    def _complain(self, history: History, error: OSError) -> None:
-        self.problem = f"the history in {history.directory} cannot be written: {error}"
+    def _complain(self, history: str, error: OSError) -> None:
+        self.problem = f"the history in {history} cannot be written: {error}"
 
 
 class Display:
@@ -114,7 +113,7 @@ class Display:
         """Write the status file at the end of this iteration."""
         self.next_heartbeat = 0.0
 
-    def begin(self, history: Optional[History]) -> None:
+    def begin(self, history: Optional[str]) -> None:
         """Report each event again, since there is another state, and use its history."""
         self._conditions = {}
         self.recorder.open(history)

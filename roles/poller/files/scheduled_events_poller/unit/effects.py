@@ -11,7 +11,6 @@ from _scheduled_events import engine, history_file, terms
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import Document
-from _scheduled_events.history_file import History
 from _scheduled_events.lost_state import state_from
 from _scheduled_events.policies import unrecovered
 from _scheduled_events.runs import OK
@@ -46,7 +45,7 @@ def _success_of(action: terms.Action) -> Iterator[terms.Result]:
         yield terms.ApprovalResult(action.key, accepted=True)
 
 
-def first_state(state_file: StateFile, history: Optional[History], *, now: Moment, hook_timeout: float) -> State:
+def first_state(state_file: StateFile, history: Optional[str], *, now: Moment, hook_timeout: float) -> State:
     """The saved state, or the one that follows from the history of this VM; without a history that of a dry run.
 
     A state that cannot be used is put aside, and replaced at once if that is possible now.
@@ -63,11 +62,11 @@ def first_state(state_file: StateFile, history: Optional[History], *, now: Momen
             return engine.resume(saved)
     except WrongValue as error:
         problem = str(error)
-    found = history_file.read(history.directory, now=now.wall)
+    found = history_file.read(history, now=now.wall)
     unread = "; ".join(found.problems)
     state = state_from(found.facts, now=now, hook_timeout=hook_timeout, unread=unread)
     if problem and not (found.facts or unread):
-        state = state._replace(lost=f"there is no history in {history.directory}")
+        state = state._replace(lost=f"there is no history in {history}")
     if problem:
         systemd.log(systemd.ERROR, f"{problem}; kept as {state_file.put_aside()}")
     if problem or state.events or state.lost:

@@ -14,7 +14,7 @@ from _scheduled_events import announced, engine, terms
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
 from _scheduled_events.document import Document
-from _scheduled_events.history_file import UNIT_DIRECTORY, History
+from _scheduled_events.history_file import UNIT_DIRECTORY
 from _scheduled_events.state import State, StateFile
 from _scheduled_events.terms import HookResult, NotAsked
 from _scheduled_events.transitions import Step
@@ -160,7 +160,7 @@ class Poller:
 
     def _take_up(self) -> None:
         """Begin with the state of the unit, or with none in a dry run, which must never count as done."""
-        history = None if self._settings.dry_run else History(self._places.history_directory)
+        history = None if self._settings.dry_run else self._places.history_directory
         self._state = effects.first_state(
             self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
         )
