@@ -9,10 +9,11 @@ Ansible takes ``nan``, ``inf`` and 5,000 digits for numbers. A wait for them wou
 
 import ntpath
 import posixpath
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Callable, Dict, Mapping, Tuple, Type
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ._scheduled_events.files import explained
 from ._scheduled_events.text import shown
 
 MOST = 100000000.0  # seconds: 3 years
@@ -93,3 +94,13 @@ class CheckedModule(AnsibleModule):
         wrong = wrong_option(argument_spec, self.params)
         if wrong:
             self.fail_json(msg=wrong)
+
+    def finish(self, work: Callable[[], Dict[str, Any]], expected: Type[Exception]) -> None:
+        """End with what the work returns, or with the message of an error that says what to do."""
+        try:
+            result = work()
+        except expected as error:
+            self.fail_json(msg=str(error))
+        except OSError as error:
+            self.fail_json(msg=explained(error))
+        self.exit_json(**result)

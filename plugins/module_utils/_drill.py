@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import STARTED, ScheduledEvent, announcement, parse_event
-from ._scheduled_events.files import STALE, Folder, explained, read_status
+from ._scheduled_events.files import STALE, Folder, read_status
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
@@ -200,10 +200,7 @@ def serve(host: DrilledHost, request: Dict[str, Any]) -> Dict[str, Any]:
     """
     method: str = request["do"]
     arguments: Sequence[Any] = request["with"]
-    try:
-        answer = getattr(host, method)(*arguments) if method in METHODS else None
-    except OSError as error:
-        raise CannotDrill(explained(error)) from error
+    answer = getattr(host, method)(*arguments) if method in METHODS else None
     return {"answer": answer, "facts": host.facts(request["since"]), "time": CLOCK.wall()}
 
 

@@ -125,6 +125,7 @@ def work(module: CheckedModule) -> Dict[str, Any]:
     else:
         outcome = member.put_back(params["found"], timeout=params["timeout"])
     return {
+        "changed": bool(outcome.sent),
         "servers": [server.shown for server in outcome.servers],
         "found": found_in(before),
         "sent": outcome.sent,
@@ -134,11 +135,7 @@ def work(module: CheckedModule) -> Dict[str, Any]:
 
 def main() -> None:
     module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
-    try:
-        result = work(module)
-    except HAProxyError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=bool(result["sent"]), **result)
+    module.finish(lambda: work(module), HAProxyError)
 
 
 if __name__ == "__main__":

@@ -129,11 +129,7 @@ def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
 
 def main() -> None:
     module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
-    try:
-        result = work(module.params)
-    except HAProxyError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, **result)
+    module.finish(lambda: dict(work(module.params), changed=False), HAProxyError)
 
 
 if __name__ == "__main__":

@@ -260,7 +260,7 @@ from ..module_utils._checked_module import CheckedModule
 from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, carry_out
 from ..module_utils._load_balancer.health_probe import ProbeAnswer
 from ..module_utils._load_balancer.record import DrainError
-from ..module_utils._scheduled_events.files import Folder, explained
+from ..module_utils._scheduled_events.files import Folder
 
 PROBE_TIMEOUT = 5  # seconds
 
@@ -295,14 +295,8 @@ def main() -> None:
         module.fail_json(
             msg=f"provider is {params['provider']}, which only works through the action plugin of the module"
         )
-    try:
-        folder = Folder(params["directory"])
-        result = carry_out(params, folder, simulate=module.check_mode, probe=probe, peers=lambda: list_peers(module))
-    except DrainError as error:
-        module.fail_json(msg=str(error))
-    except OSError as error:
-        module.fail_json(msg=explained(error))
-    module.exit_json(**result)
+    how = {"simulate": module.check_mode, "probe": probe, "peers": lambda: list_peers(module)}
+    module.finish(lambda: carry_out(params, Folder(params["directory"]), **how), DrainError)
 
 
 if __name__ == "__main__":

@@ -349,12 +349,8 @@ def main() -> None:
             found = read_events(lambda: ImdsModule(module))
         return dict(found, boot_id=boot_id())
 
-    flag = Flag(module.params["flag"])
-    try:
-        result = take_step(module, Folder(module.params["directory"]), flag_is_up=flag.is_up, read=read)
-    except MaintenanceError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    folder, flag = Folder(module.params["directory"]), Flag(module.params["flag"])
+    module.finish(lambda: take_step(module, folder, flag_is_up=flag.is_up, read=read), MaintenanceError)
 
 
 if __name__ == "__main__":

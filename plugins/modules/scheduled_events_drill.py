@@ -215,11 +215,8 @@ def main() -> None:
         module.fail_json(
             msg="request is missing, expected what the action plugin asks. Call the module by its full name"
         )
-    try:
-        host = DrilledHost(module.params["state_directory"], module.params["places"])
-        module.exit_json(changed=False, **serve(host, module.params["request"]))
-    except CannotDrill as error:
-        module.fail_json(msg=str(error))
+    host = DrilledHost(module.params["state_directory"], module.params["places"])
+    module.finish(lambda: dict(serve(host, module.params["request"]), changed=False), CannotDrill)
 
 
 if __name__ == "__main__":
