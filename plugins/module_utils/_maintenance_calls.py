@@ -149,11 +149,7 @@ def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
         events, drill = run.describe(document.events), bool(document.drill)
         return {"events": events, "drill": drill, "vm_name": run.vm_name(), "problem": ""}
     except (ImdsError, WrongValue) as error:
-        return unread(str(error))
-
-
-def unread(problem: str) -> Dict[str, Any]:
-    return {"events": None, "drill": False, "vm_name": None, "problem": problem}
+        return {"events": None, "drill": False, "vm_name": None, "problem": str(error)}
 
 
 def mark(module: Any, host: Host) -> Dict[str, Any]:

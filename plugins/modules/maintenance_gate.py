@@ -327,14 +327,11 @@ boot_id:
 
 import typing as t
 
-from ansible.module_utils.basic import missing_required_lib
-
 from ..module_utils._checked_module import CheckedModule
 from ..module_utils._load_balancer.health_probe import Flag
 from ..module_utils._maintenance import MaintenanceError
-from ..module_utils._maintenance_calls import OPTIONS, read_events, take_step, unread
+from ..module_utils._maintenance_calls import OPTIONS, read_events, take_step
 from ..module_utils._module import COMMON_OPTIONS, ImdsModule
-from ..module_utils._scheduled_events.client import REQUESTS_IMPORT_ERROR
 from ..module_utils._scheduled_events.clock import boot_id
 from ..module_utils._scheduled_events.files import Folder
 
@@ -343,11 +340,7 @@ def main() -> None:
     module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
 
     def read() -> t.Dict[str, t.Any]:
-        if REQUESTS_IMPORT_ERROR is not None:
-            found = unread(missing_required_lib("requests"))
-        else:
-            found = read_events(lambda: ImdsModule(module))
-        return dict(found, boot_id=boot_id())
+        return dict(read_events(lambda: ImdsModule(module)), boot_id=boot_id())
 
     folder, flag = Folder(module.params["directory"]), Flag(module.params["flag"])
     module.finish(lambda: take_step(module, folder, flag_is_up=flag.is_up, read=read), MaintenanceError)

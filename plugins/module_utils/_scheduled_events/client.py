@@ -8,6 +8,7 @@ import http
 import json
 import os
 import pwd
+import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from . import transport
@@ -31,8 +32,11 @@ from .exchange import (
 )
 from .text import excerpt, parse_number, shown
 
-# Look at it before making a client without an exchanger.
 REQUESTS_IMPORT_ERROR = transport.REQUESTS_IMPORT_ERROR
+WITHOUT_REQUESTS = (
+    f"the Python library requests is missing for {sys.executable}. Install the package python3-requests of your "
+    "distribution"
+)
 
 CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 
@@ -132,6 +136,7 @@ class ImdsClient:
     :param drill_directory: where a drill adds an event to the documents of this machine; ``None``: nowhere.
     :param exchanger: what carries the requests; by default a connection of this machine.
     :raises WrongValue: a setting cannot be used.
+    :raises ImdsError: this machine lacks the library requests, and there is no other exchanger.
     """
 
     def __init__(
@@ -145,6 +150,8 @@ class ImdsClient:
         exchanger: Optional[Exchanger] = None,
         clock: Clock = CLOCK,
     ) -> None:
+        if exchanger is None and REQUESTS_IMPORT_ERROR is not None:
+            raise ImdsError(WITHOUT_REQUESTS)
         self.endpoint = check(endpoint, ENDPOINT, "endpoint")
         self._wanted = check(api_version, API_VERSION_OR_AUTO, "api_version")
         self._versions = self._known_versions()

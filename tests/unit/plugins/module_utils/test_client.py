@@ -10,6 +10,7 @@ import requests
 from _scheduled_events.client import (
     BadAnswer,
     ImdsClient,
+    ImdsError,
     NoAnswer,
     NoDocumentYet,
     NotAllowed,
@@ -17,6 +18,7 @@ from _scheduled_events.client import (
     Unavailable,
     Unreachable,
 )
+from _scheduled_events.exchange import Exchanger
 from requests.adapters import HTTPAdapter
 
 from .conftest import document_text, event
@@ -39,6 +41,13 @@ def test_a_document_is_asked_for_with_the_header_and_the_version(service, client
     [(method, path, headers, body)] = service.asked
     assert (method, path, headers["Metadata"], body) == ("GET", PATH, "true", "")
     assert "Content-Type" not in headers
+
+
+def test_without_requests_no_client_is_made(monkeypatch):
+    monkeypatch.setattr("_scheduled_events.client.REQUESTS_IMPORT_ERROR", "No module named 'requests'")
+    with pytest.raises(ImdsError, match=r"the Python library requests is missing for .*python.*\. Install"):
+        ImdsClient()
+    assert ImdsClient(exchanger=Exchanger()).endpoint == "http://169.254.169.254"
 
 
 @pytest.mark.parametrize("body", ["mySpotVM\n", "\ufeffmySpotVM"])

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional
 from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
 from _scheduled_events.checks import WrongValue
-from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError, NotAllowed
+from _scheduled_events.client import REQUESTS_IMPORT_ERROR, WITHOUT_REQUESTS, ImdsError, NotAllowed
 from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.runs import PHASES
 
@@ -23,9 +23,6 @@ from .output import CommandError, complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 CLOSED = 4  # the Metadata Security Protocol does not let this user ask; a hook that ends so has failed, unlike with 77
-
-# The commands that ask the service, which requires requests.
-ASKING = (commands.list_events, commands.approve_events, commands.poll, commands.run)
 
 
 def _event_id(text: str) -> str:
@@ -45,10 +42,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if getattr(sys, name) is None:  # it is closed
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     chosen = _parser().parse_args(arguments)
-    if REQUESTS_IMPORT_ERROR and chosen.function in ASKING:
-        return _fail(
-            "the Python library requests is missing. Install the package python3-requests of your distribution"
-        )
+    if REQUESTS_IMPORT_ERROR and chosen.function is commands.run:  # which would go on and poll again
+        return _fail(WITHOUT_REQUESTS)
     try:
         return int(chosen.function(chosen) or 0)
     except WrongValue as error:

@@ -16,7 +16,7 @@ from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.checks import WrongValue, show
-from _scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
+from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
@@ -379,8 +379,6 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
     """The id of an event of this VM that is announced now, or was when the service answered last; empty without one."""
     try:
-        if REQUESTS_IMPORT_ERROR:
-            raise ImdsError("requests is missing")
         client = _client(settings, chosen, briefly=True)
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
