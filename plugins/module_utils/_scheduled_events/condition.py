@@ -81,6 +81,9 @@ DEFERRED = ConditionKind(
     "waits for the maintenance of this host",
     "not prepared yet, because this host is in maintenance; the preparation begins {detail} before NotBefore",
 )
+PREPARE_NEXT = ConditionKind(
+    "waits for what runs for another event", "not prepared yet; waits for what runs now for another event of this VM"
+)
 NOTHING_PREPARES = ConditionKind(
     "nothing prepares",
     "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
@@ -96,13 +99,16 @@ ADVISED_FAILED = ConditionKind(
 )
 HELD_BY_RULE = ConditionKind(
     "held by a rule",
-    "not acknowledged, because the action of a rule is hold; waiting for NotBefore. Run "
-    "'scheduled-events approve {event_id}' to acknowledge it by hand",
+    "not acknowledged, because a rule holds or ignores it; waiting for NotBefore. Run "
+    "'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
 )
 HELD_BY_POLICY = ConditionKind(
     "held by the policy",
     "not acknowledged, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, or run "
-    "'scheduled-events approve {event_id}' to acknowledge it by hand",
+    "'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
+)
+HELD_FOR_LEADER = ConditionKind(
+    "held by the policy: leader", "acknowledged by {detail}, the VM that it names first, and not by this VM"
 )
 HELD_FOR_OTHERS = ConditionKind(
     "held by the policy alone",
@@ -253,6 +259,8 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
 
 
 def _held_by_policy(entry: EventState, config: terms.Config) -> Condition:
+    if config.acknowledge == terms.LEADER:
+        return Condition(HELD_FOR_LEADER, detail=some(entry.event.resources[:1]))
     others = [name for name in entry.event.resources if name.lower() != config.vm_name.lower()]
     if config.acknowledge != terms.ALONE or not others:
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
@@ -288,9 +296,9 @@ def _not_ready(state: State, entry: EventState, config: terms.Config) -> Conditi
     if "prepare" in config.missing:
         return Condition(PREPARE_MISSING, detail=", ".join(config.missing["prepare"]))
     if policies.must_prepare(entry, config, recovered=state.recovered):
-        if config.defer is not None and "prepare" in config.hooks:
-            return Condition(DEFERRED, detail=f"{config.defer:g} s")
-        return Condition(PREPARE_UNCONFIGURED)
+        if "prepare" not in config.hooks:
+            return Condition(PREPARE_UNCONFIGURED)
+        return Condition(PREPARE_NEXT) if config.defer is None else Condition(DEFERRED, detail=f"{config.defer:g} s")
     if policies.prepared_nothing(entry):
         return _unprepared(entry, config, left=policies.left_to_controller(entry.event, config))
     return Condition(PREPARE_FAILED, detail=entry.runs["prepare"].reason)

@@ -81,8 +81,11 @@ def objection(state: State, command: Union[terms.Retry, terms.Clear]) -> str:
     if entry is None:
         return "the polling unit does not know this event"
     if isinstance(command, terms.Retry):
-        if policies.may_be_repeated(entry) or policies.has_failed(entry, "recover") or entry.waits_until is not None:
+        if policies.has_failed(entry, "recover") or entry.waits_until is not None:
             return ""
+        if policies.has_failed(entry, "prepare") or policies.prepared_nothing(entry):
+            is_late = entry.impact or not entry.present
+            return "its preparation does not run again, since it has started or is over" if is_late else ""
         return "neither its preparation nor its recovery failed, and it does not wait for a moment"
     if entry.present:
         return "it is still announced"
@@ -220,8 +223,10 @@ class _StepBuilder:
         runs, first, waits = dict(entry.runs), entry.lost_recovery, entry.waits_until is not None
         if policies.has_failed(entry, "recover"):
             first = runs.pop("recover").first
-        if policies.may_be_repeated(entry):
+        if policies.has_failed(entry, "prepare"):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
+        elif policies.prepared_nothing(entry):  # what can prepare has to run again, and has still done nothing
+            runs["prepare"] = runs["prepare"]._replace(preparation="")
         if runs != entry.runs or waits:
             self.runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
             self.runs.report(terms.Report(command.key, terms.ReportKind.RETRIED))

@@ -106,13 +106,18 @@ def event_of(fact: Fact, before: Optional[ScheduledEvent] = None) -> ScheduledEv
     moment = None
     if fact.not_before is not None and not started:
         moment = datetime.datetime.fromtimestamp(fact.not_before, datetime.timezone.utc)
+    names = list(fact.resources) or [fact.vm_name]  # the first ones, and how many there are
+    unknown = (fact.resource_count or 0) - len(names)
+    if unknown > 0:
+        own = [fact.vm_name] if fact.vm_name.lower() not in map(str.lower, names) else []
+        names += [*own, *["?"] * (unknown - len(own))]
     raw = {
         "EventId": fact.event_id,
         "EventType": fact.event_type or None,
         "EventStatus": STARTED if started else fact.event_status or SCHEDULED,
         "EventSource": fact.event_source or None,
         "ResourceType": "VirtualMachine",
-        "Resources": list(fact.resources) or [fact.vm_name],
+        "Resources": names,
         "DurationInSeconds": None if fact.announced_seconds is None else int(fact.announced_seconds),
     }
     event = parse_event({name: value for name, value in raw.items() if value is not None})

@@ -133,11 +133,6 @@ def has_failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
 
 
-def may_be_repeated(entry: EventState) -> bool:
-    """Whether an operator may have the preparation run again."""
-    return has_failed(entry, "prepare") or prepared_nothing(entry)
-
-
 def has_ended(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
 

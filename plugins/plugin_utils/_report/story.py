@@ -26,15 +26,9 @@ MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 WAITS = (condition.WAITS, condition.WAITS_RAISED)
-# What an event waits for that needs no operator.
-NOT_YET = (
-    condition.WAITS,
-    condition.WAITS_PREPARED,
-    condition.DEFERRED,
-    condition.RECOVERY_WAITS,
-    condition.LEFT_TO_CONTROLLER,
-    f"{condition.HELD_BY_POLICY}: leader",
-)
+NOT_YET = (condition.WAITS, condition.WAITS_PREPARED, condition.DEFERRED, condition.PREPARE_NEXT)
+# What ends without an operator.
+NO_PROBLEM = (condition.RECOVERY_WAITS, condition.LEFT_TO_CONTROLLER, condition.HELD_FOR_LEADER)
 # The owner wants these events to start at NotBefore.
 CHOSEN = (condition.HELD_BY_RULE, f"{condition.HELD_BY_POLICY}: ")
 
@@ -152,7 +146,7 @@ class Lane(t.NamedTuple):
     def _problem_of_waiting(self) -> str:
         if self.refused:
             return f"the acknowledgement was refused: {self.refused}"
-        return f"held: {self.held}" if self.held else ""
+        return f"held: {self.held}" if self.held and not self.held.startswith(NO_PROBLEM) else ""
 
     @property
     def _problem_of_drill(self) -> str:

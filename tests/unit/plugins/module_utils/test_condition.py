@@ -89,7 +89,7 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (prepared(acknowledge="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
             Vm(acknowledge="leader").read(event(resources=["vm2", "vm1"])).end("prepare"),
-            Condition(condition.HELD_BY_POLICY, detail="leader"),
+            Condition(condition.HELD_FOR_LEADER, detail="vm2"),
         ),
         (
             Vm().read(event(resources=["VM1", "vm2", "vm3"])).end("prepare"),
@@ -186,6 +186,16 @@ def test_a_preparation_that_has_to_run_again_without_configured_hooks_is_one_tha
     changed = dict(event(), EventType="Redeploy")
     assert vm.read(changed).condition() == Condition(condition.PREPARE_UNCONFIGURED)
     assert vm.condition().kind.trouble
+
+
+def test_an_event_that_waits_for_its_turn_does_not_look_as_if_no_hooks_were_configured():
+    vm = Vm(parallel=False).read(event(), event(B))
+    assert vm.condition(B) == Condition(condition.PREPARE_NEXT)
+
+
+@pytest.mark.parametrize("change", [{"rules": parse_rules([{"action": "hold"}])}, {"acknowledge": "never"}])
+def test_an_event_that_is_held_says_how_to_acknowledge_it_also_for_other_vms(change):
+    assert "--force if it names other VMs" in prepared(**change).condition().sentence(A)
 
 
 def test_an_event_waits_for_the_recovery_of_another():

@@ -345,6 +345,15 @@ def test_a_preparation_that_prepared_nothing_runs_again_when_an_operator_retries
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
+def test_a_vm_is_not_prepared_by_a_repeated_preparation_that_prepared_nothing_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, nothing(run("prepare", 1)))
+    vm.step(None, Retry(ID.lower()))
+    vm.step(None, nothing(run("prepare", 2)))
+    assert policies.unrecovered(vm.state) == []
+
+
 def test_a_preparation_that_prepared_nothing_is_acknowledged_by_the_word_of_a_rule():
     vm = Engine()
     vm.step(document(event()))
@@ -1100,25 +1109,31 @@ def test_a_failed_preparation_runs_again_when_the_operator_wants():
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
+TOO_LATE = "its preparation does not run again, since it has started or is over"
 NOT_WANTED = "neither its preparation nor its recovery failed, and it does not wait for a moment"
 
 
 @pytest.mark.parametrize(
-    ("prepare", "recover", "retry", "clear"),
+    ("prepare", "then", "retry", "clear"),
     [
         (None, None, NOT_WANTED, "it is still announced"),
         ("failed", None, "", "it is still announced"),
+        ("nothing", None, "", "it is still announced"),
+        ("failed", "started", TOO_LATE, "it is still announced"),
+        ("nothing", "started", TOO_LATE, "it is still announced"),
         ("ok", None, NOT_WANTED, "its recover hooks are running"),
         ("ok", "failed", "", ""),
     ],
 )
-def test_the_operator_learns_why_a_command_cannot_be_carried_out(prepare, recover, retry, clear):
+def test_the_operator_learns_why_a_command_cannot_be_carried_out(prepare, then, retry, clear):
     vm = Engine(hooks=ALL - {"failed"})
     vm.step(document(event()))
     if prepare:
-        vm.step(document(event()) if prepare == "failed" else document(), HookResult(run("prepare", 1), prepare))
-    if recover:
-        vm.step(document(), HookResult(run("recover", 2), recover))
+        vm.step(document() if prepare == "ok" else document(event()), HookResult(run("prepare", 1), prepare))
+    if then == "started":
+        vm.step(document(event(status="Started")))
+    elif then:
+        vm.step(document(), HookResult(run("recover", 2), then))
     assert engine.objection(vm.state, Retry(ID.lower())) == retry
     assert engine.objection(vm.state, Clear(ID.lower())) == clear
 

@@ -82,8 +82,8 @@ def test_a_rule_of_this_configuration_decides(unit):
         event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
         json.dump({"Events": [event]}, file)
     output = unit.command("replay", "--vm-name=vm1", path)[1]
-    assert "not acknowledged, because the action of a rule is hold; waiting for NotBefore. Run " in output
-    assert f"'scheduled-events approve {ID}' to acknowledge it by hand" in output
+    assert "not acknowledged, because a rule holds or ignores it; waiting for NotBefore. Run " in output
+    assert f"'scheduled-events approve {ID}', with --force if it names other VMs, to acknowledge it by hand" in output
 
 
 def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
@@ -108,6 +108,33 @@ def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
     ]
     assert f"  {ID}: would acknowledge it" in lines
     assert ID.lower() not in "\n".join(lines)  # one spelling of the id
+
+
+def test_a_history_decides_for_all_vms_of_an_event_of_which_it_has_the_first_names_alone(unit):
+    unit.configure(acknowledge="any", rules=[{"action": "approve", "max_resources": 25}])
+    unit.add_hook("prepare", "true")
+    names = tuple(f"vm{number}" for number in range(1, 21))
+    fact = announced(ID)._replace(vm_name="vm25", resources=names, resource_count=30)
+    output = unit.command("replay", a_history(unit.path("history.jsonl"), fact))[1]
+    assert f"{ID}: would run the prepare hooks" in output
+
+
+def test_the_histories_of_two_vms_do_not_mix(unit):
+    unit.configure()
+    unit.add_hook("prepare", "true")
+    other = announced("A2")._replace(vm_name="vm8", resources=("vm8",))
+    paths = [a_history(unit.path(name), fact) for name, fact in (("1", announced(ID)), ("2", other))]
+    output = unit.command("replay", *paths)[1]
+    assert output.count("1 events in the document") == 2
+    assert ID not in output.rpartition("1 events in the document")[2]
+
+
+def test_a_document_with_a_byte_order_mark_is_read(unit):
+    unit.configure()
+    path = unit.path("document.json")
+    with open(path, "w", encoding="utf-8-sig") as file:
+        json.dump({"Events": [{"EventId": ID, "EventType": "Reboot", "Resources": ["vm1"]}]}, file)
+    assert unit.command("replay", "--vm-name=vm1", path)[0] == 0
 
 
 def test_the_moment_that_a_rule_chooses_is_shown_and_comes(unit):

@@ -53,7 +53,9 @@ def show_replay(chosen: argparse.Namespace) -> None:
             if not vm_name:
                 raise CommandError(f"{path} does not name the VM: add --vm-name NAME")
             if decided is None or decided.vm_name != vm_name:
-                decided = engine_config(settings, vm_name, chosen)
+                if decided is not None:
+                    _wait(state, math.inf, decided, shown)
+                decided, state, shown = engine_config(settings, vm_name, chosen), State(serial=0), {}
             state, shown = _wait(state, read.at, decided, shown)
             state, shown = _step(state, read, decided, shown)
     if decided is not None:
@@ -110,7 +112,7 @@ def _facts(content: bytes) -> Iterator[Fact]:
 def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
     """A document, or a list of them."""
     try:
-        decoded = json.loads(content.decode("utf-8"))
+        decoded = json.loads(content.decode("utf-8-sig"))
         for raw in decoded if isinstance(decoded, list) else [decoded]:
             document = parse(json.dumps(raw), api_version=api_version)
             moments = [event.not_before.timestamp() for event in document.events if event.not_before]
