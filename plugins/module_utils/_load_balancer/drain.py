@@ -21,6 +21,9 @@ Result = Dict[str, Any]
 Answer = Dict[str, Any]  # of take_note
 
 
+LAST_LOOK = 5.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
+
+
 def finish_within(options: Mapping[str, Any]) -> float:
     """Seconds in which the whole drain must end. A return has no such limit."""
     seconds = math.inf if options.get("state") == "active" else float(options.get("finish_within", math.inf))
@@ -59,7 +62,7 @@ class Drain:
         self.stage: Dict[str, Any] = dict(options["resume"])
         self._record = record
         self.finish_within = finish_within(options)
-        self.finish_at = clock.wall() + self.finish_within
+        self.finish_at = clock.wall() + self.finish_within - LAST_LOOK
 
     # What differs
 

@@ -185,7 +185,7 @@ class Arm:
                     raise
                 pause = error.asked_pause or pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
                 patience = min(self._patience, LONGEST_SILENCE) if error.unanswered else self._patience
-                if pause > min(began + patience - self.clock.monotonic(), self.left()):
+                if pause > began + patience - self.clock.monotonic() or pause >= self.left():
                     raise
             self.clock.sleep(pause)
             failures += 1

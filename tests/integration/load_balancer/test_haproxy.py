@@ -7,6 +7,7 @@
 import contextlib
 import http.client
 import threading
+import time
 
 import pytest
 from emulation import LIMIT, until
@@ -247,7 +248,7 @@ def test_it_names_the_remaining_sessions(haproxy_fleet, backend):
     run = haproxy_fleet.host.run("drained", rc=2, load_balancer_drain_timeout=2)
     assert "after 2 s it still has sessions: 1 on lb2 api/web1" in " ".join(run.output.split())
     assert haproxy_fleet.lb2.status()["api/web1"] == "DRAIN"
-    haproxy_fleet.host.run("drained", load_balancer_drain_timeout=2, load_balancer_on_timeout="continue")
+    haproxy_fleet.host.run("drained", load_balancer_deadline=time.time() + 9, load_balancer_on_timeout="continue")
     assert haproxy_fleet.lb2.status()["api/web1"] == "MAINT"
     backend.release()
     request.join()
