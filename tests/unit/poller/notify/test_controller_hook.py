@@ -593,6 +593,30 @@ def test_a_vm_never_continues_while_a_job_may_run(controller, make_vm):
     assert (status, reason.startswith("a job may run: GET ")) == (TRY_AGAIN, True), reason
 
 
+def test_a_vm_never_continues_while_a_job_may_run_that_the_user_of_the_token_may_not_see_any_more(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(grace=120)
+    vm.clock.at = [(10, lambda: setattr(controller, "hides_jobs", True))]
+    status, reason = vm.run()
+    assert (status, "cannot be followed: GET " in reason, "answered 403" in reason) == (FAILED, True, True), reason
+    assert len(controller.jobs) == 1
+
+
+def test_a_job_that_was_deleted_while_it_was_followed_is_launched_again(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(grace=120)
+
+    def delete():
+        controller.status = "successful"
+        controller.jobs = {}
+        gone = (404, {}, {"detail": "Not found."})
+        controller.faults["GET /api/v2/jobs/1/"] = [gone]
+
+    vm.clock.at = [(10, delete)]
+    assert vm.run(deadline=IN_900) == (DONE, "job 1 has ended: successful")
+    assert len(controller.launched()) == 2
+
+
 def test_a_vm_never_continues_after_a_refusal_while_a_job_runs(controller, make_vm):
     controller.status = "running"
     vm = make_vm(grace=120)
@@ -738,6 +762,12 @@ def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(contr
     status, reason = controller_hook.check_settings(vm.files)
     assert (status, "it does not ask for labels" in reason) == (FAILED, True)
     assert (controller.labels, controller.jobs) == ([], {})
+
+
+def test_the_check_fails_where_the_user_of_the_token_may_make_no_label(controller, make_vm):
+    controller.faults["POST /api/v2/labels/"] = [(403, {}, {"detail": "no"})]
+    status, reason = controller_hook.check_settings(make_vm().files)
+    assert (status, "member of the organization, with a token of the scope write" in reason) == (FAILED, True), reason
 
 
 def test_the_check_of_the_page_shows_what_the_page_shows(controller, make_vm, capsys):

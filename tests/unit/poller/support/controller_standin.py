@@ -25,6 +25,7 @@ class Controller:
         self.labels, self.jobs, self.asked, self.bodies, self.faults = [], {}, [], [], {}
         self.status = "successful"  # of a job that is launched
         self.left_out = ()  # hosts that no job reaches
+        self.hides_jobs = False  # the user of the token has lost the role Execute
         self.template = {"id": 7, "name": "respond", "organization": 3, "job_slice_count": 1}
         self.launch = dict(PROMPTS, variables_needed_to_start=[], passwords_needed_to_start=[])
         handler = type("Handler", (_Handler,), {"controller": self})
@@ -61,14 +62,24 @@ class Controller:
         if name == ("GET", "job_templates/N/launch/"):
             return 200, {}, self.launch
         if name == ("POST", "labels/"):
-            if any(label["name"] == body["name"] for label in self.labels):
-                return 400, {}, {"__all__": ["Label with this Name and Organization already exists."]}
-            return 201, {}, self.add_label(body["name"])
+            return self._make_label(body["name"])
         if name == ("GET", "labels/"):
             named = [label for label in self.labels if label["name"].startswith(query["name__startswith"])]
             return 200, {}, {"results": named[::-1]}
         if name == ("POST", "job_templates/N/launch/"):
             return 201, {}, self.run(body)
+        return self._of_jobs(name, path, query)
+
+    def _make_label(self, name):
+        if not name:
+            return 400, {}, {"name": ["This field may not be blank."]}
+        if any(label["name"] == name for label in self.labels):
+            return 400, {}, {"__all__": ["Label with this Name and Organization already exists."]}
+        return 201, {}, self.add_label(name)
+
+    def _of_jobs(self, name, path, query):
+        if self.hides_jobs:
+            return (403, {}, {"detail": "no"}) if "N" in name[1] else (200, {}, {"results": []})
         if name == ("GET", "jobs/"):
             name, prefix = query.get("labels__name"), query.get("labels__name__startswith")
             found = [job for job in self._newest() if job["label"].startswith(prefix or name)]

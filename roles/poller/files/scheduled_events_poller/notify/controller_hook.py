@@ -227,12 +227,15 @@ class ControllerHook:
         job, before = jobs.find(), self._job
         self._job = job
         if job is None:
-            if self.memory.running != LAUNCHED:
+            # The controller also hides a job that the user of the token may not see any more.
+            is_hidden = self.memory.running not in (0, LAUNCHED) and not jobs.has_ended(self.memory.running)
+            if self.memory.running != LAUNCHED and not is_hidden:
                 self.memory.set(running=0)
             if not notice.present:
                 may_show = self.memory.may_run and self._clock.monotonic() - self._gone_since < LEASE
                 return None if may_show else _cancelled(f"; {self._known()}")
-            jobs.attempt(self._until_due)
+            if not is_hidden:
+                jobs.attempt(self._until_due)
             return None
         if before is None or before.id != job.id:
             self._job_since = self._clock.monotonic()
@@ -392,6 +395,7 @@ def check_settings(files: HookFiles) -> Ending:
         jobs = Jobs(controller, settings, nothing, "", memory, lambda _line: None, CLOCK)
         template = jobs.check_template()
         jobs.find()
+        jobs.check_permission()
     except (WrongValue, Declined, NotNow) as error:
         return Ending(FAILED, hide(str(error)))
     if template.fields.get("allow_simultaneous") is False:

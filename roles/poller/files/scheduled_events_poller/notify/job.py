@@ -42,6 +42,7 @@ SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
 CHECK = "check"  # the type of a job in check mode, whose tasks change nothing
+NO_SUCH_JOB = 404  # the status of the answer; for a job that the user of the token may not see, it is 403
 MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 _PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
 _NOT_PLAIN = re.compile(r"[^0-9A-Za-z]")
@@ -200,13 +201,30 @@ class Jobs:
             self._template = template
         return self._template
 
+    def check_permission(self) -> None:
+        """Raise ``Declined`` unless the user of the token may make a label. None is made, since it has no name."""
+        with contextlib.suppress(Rejected):  # the controller looks at the permission first
+            self._make_label("", self.check_template())
+
     def cancel(self, job: ControllerJob) -> None:
         """Have the controller cancel a job, unless it has ended meanwhile."""
         try:
             self._controller.post(f"jobs/{job.id}/cancel/", {})
         except Declined:
-            if self._controller.get(f"jobs/{job.id}/").get("status") not in ENDED:
+            if not self.has_ended(job.id):
                 raise
+
+    def has_ended(self, job_id: int) -> bool:
+        """Whether a job has ended, or does not exist any more.
+
+        :raises Declined: the user of the token may not see it now, so it may run.
+        """
+        try:
+            return self._controller.get(f"jobs/{job_id}/").get("status") in ENDED
+        except Declined as error:
+            if error.status != NO_SUCH_JOB:
+                raise
+            return True
 
     def ran_here(self, job: ControllerJob) -> bool:
         """Whether a job that has succeeded, or one that it repeats in part, did something on this VM. Ansible leaves
@@ -266,14 +284,14 @@ class Jobs:
             return None
         number, began, began_wall = newest + 1, self._clock.monotonic(), self._clock.wall()
         try:
-            return _Attempt(number, self._make_label(str(number), template), began, began_wall)
+            return _Attempt(number, self._make_label(f"{self._prefix}{number}", template), began, began_wall)
         except Rejected:
             if number in self._attempts(template)[0]:
                 return None  # another VM was faster
             raise
 
-    def _make_label(self, ending: str, template: ApiObject) -> int:
-        fields = {"name": self._prefix + ending, "organization": template.fields["organization"]}
+    def _make_label(self, name: str, template: ApiObject) -> int:
+        fields = {"name": name, "organization": template.fields["organization"]}
         label = self._controller.post("labels/", fields).get("id")
         if not isinstance(label, int):
             raise NotNow("the controller created a label, expected its id in the answer")
@@ -297,7 +315,7 @@ class Jobs:
             self._memory.set(running=before)
             self._mine = None
             with contextlib.suppress(Declined, NotNow):  # then the others wait for the lease
-                self._make_label(f"{attempt.number}{REFUSED}", template)
+                self._make_label(f"{self._prefix}{attempt.number}{REFUSED}", template)
             raise
         except NotNow as error:
             if error.sent:

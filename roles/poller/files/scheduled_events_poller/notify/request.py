@@ -50,12 +50,14 @@ class Failed(Exception):
 
     :ivar sent: it may have been carried out nevertheless.
     :ivar pause: seconds for which the other side wants to be left alone.
+    :ivar status: that of the answer, or 0.
     """
 
-    def __init__(self, message: str, *, sent: bool = True, pause: float = 0.0) -> None:
+    def __init__(self, message: str, *, sent: bool = True, pause: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
         self.sent = sent
         self.pause = pause
+        self.status = status
 
 
 class NotNow(Failed):
@@ -147,7 +149,7 @@ class Requests:
         if foreign:
             return NotNow(f"{message}: {foreign}", sent=False, pause=pause)
         message += f": {self._advice[status]}" if status in self._advice else ""
-        return (Rejected if status in _OF_THE_REQUEST else Declined)(message, pause=pause)
+        return (Rejected if status in _OF_THE_REQUEST else Declined)(message, pause=pause, status=status)
 
 
 def _detail(body: bytes) -> str:
