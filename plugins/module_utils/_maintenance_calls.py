@@ -83,15 +83,15 @@ def survey(
 
 
 def _said_by_the_unit() -> Tuple[List[str], bool]:
-    """What the polling unit says: for which events it waits, so that it keeps the host in service, and whether the host
-    has to recover. Nothing without a present status.
+    """What the polling unit says: for which events it waits, so that it keeps the host in service, if its status is a
+    present one; and whether the host has to recover, also if the unit has stopped since.
     """
     try:
         known = read_status(STATUS_FILE)
         waiting = [str(each["event_id"]) for each in known["events"] if each["waits_until"] and not each["hooks"]]
         # One that does not say it yet has prepared the host for any event that it knows.
         is_prepared = bool(known.get("unrecovered", known["events"]))
-        return (waiting, is_prepared) if abs(CLOCK.wall() - known["time"]) <= STALE else ([], False)
+        return waiting if abs(CLOCK.wall() - known["time"]) <= STALE else [], is_prepared
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return [], False
 

@@ -247,10 +247,10 @@ class Member:
 
     def _all_of(self, wanted: "set[str]") -> List[Server]:
         servers = self.look()
-        gone = wanted - {server.full_name for server in servers}
-        if gone:
+        changed = wanted ^ {server.full_name for server in servers}
+        if changed:  # one that is new is not in the record, so nothing would put it back
             raise HAProxyError(
-                f"{', '.join(sorted(gone))} was removed from HAProxy while it was taken out. "
+                f"{', '.join(sorted(changed))} was removed from HAProxy, or added to it, while the host was taken out. "
                 "Check haproxy.cfg, and run it again"
             )
         return servers

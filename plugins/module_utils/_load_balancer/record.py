@@ -207,7 +207,7 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
             else:
                 record.forget(holder)
             after = record.read()
-        if more.get("todo") == LEAVE_OUT or params["state"] == "released":
+        if more.get("todo") != PUT_BACK:
             others = [each for each in after.holders if each != holder] or after.holders
             more["msg"] = "stays drained for " + ", ".join(others) if others else ""
     return dict(changed=after != before, holders=after.holders, found=after.found, **more)

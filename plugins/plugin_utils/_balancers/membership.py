@@ -187,7 +187,9 @@ class Membership(Drain):
         for name in names:
             self._put_back_on(name, 0)
         self._balancers.raise_problems()
-        return f"would put it back on {', '.join(names)}" if names else ""
+        back = {key.partition("/")[0] for key, state in self.found.items() if not was_out(state)}
+        names = [name for name in names if name in back]
+        return f"would put it back on {', '.join(names)}" if names else self.remark()
 
     def put_back(self) -> None:
         names = self._names

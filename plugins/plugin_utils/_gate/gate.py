@@ -21,7 +21,7 @@ from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
 from .._ansible.lines import show, warn
 from .._ansible.other_host import HostVariables, OtherHostError
-from .._ansible.run import is_dead, main_process_has_ended
+from .._ansible.run import digest, is_dead, main_process_has_ended
 from .._ansible.strategy import batches, runs_each_host_alone
 from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
 from .._ansible.zones import with_offsets
@@ -82,6 +82,7 @@ class Gate:
         self._to_check: list[str] = []
         self._dead: set[tuple[str, str]] = set()  # hosts, each with an owner: what one shows is not for another
         self._names: dict[str, str] = {}
+        self._warned: set[str] = set()
 
     def wait(self) -> Result:
         """Look until the gate may open, or the role has to do something, or the time is up.
@@ -236,6 +237,11 @@ class Gate:
             answers[host]["mark"]["live"] = False
         with self._store.open() as store:
             store.setdefault("checked", []).extend(host for host in self._to_check if "marked" in answers[host])
+        said = [f"{host}: {text}" for host, answer in answers.items() for text in answer.get("warnings") or []]
+        for text in dict.fromkeys(said):
+            if text not in self._warned:
+                warn(text)
+        self._warned.update(said)
         return answers
 
     def _survey(self) -> dict[str, Result]:
@@ -285,11 +291,13 @@ class Gate:
             closed=_closed(self._arguments["maintenance_windows"], CLOCK.wall()),
         )
         with self._store.open() as store:
-            before, current = store.get("memory", {}), store.get("round", {}).get(self._play)
+            # An event that another fleet has seen is not over because this one does not see it.
+            memories, fleet = store.setdefault("memory", {}), digest(" ".join(sorted(self._counted)))
+            before, current = memories.get(fleet, {}), store.get("round", {}).get(self._play)
             memory = Memory(before.get("events", ()), before.get("left_at"), Round(**current) if current else None)
             decision = decide(seen, settings, memory=memory, now=CLOCK.monotonic())
             memory = decision.memory
-            store["memory"] = {"events": list(memory.events), "left_at": memory.left_at}
+            memories[fleet] = {"events": list(memory.events), "left_at": memory.left_at}
             store.setdefault("round", {})[self._play] = memory.round._asdict() if memory.round else None
         return decision
 

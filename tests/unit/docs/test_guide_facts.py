@@ -10,6 +10,7 @@ import json
 import math
 import pathlib
 import re
+import urllib.parse
 
 import pytest
 import yaml
@@ -255,3 +256,13 @@ def test_the_play_of_a_guide_drains_no_pool_for_a_short_pause(guide):
     document = parse(json.dumps({"DocumentIncarnation": 1, "Events": pauses}), api_version="2020-07-01")
     decisions = [rules.decide(event, chosen) for event in document.events]
     assert decisions == [rules.PREPARE, rules.IGNORE, rules.IGNORE, rules.PREPARE]
+
+
+PROBED = [block for block in blocks("yaml") if "load_balancer_ports" in block.text and "health_probe" in block.text]
+
+
+@pytest.mark.parametrize("block", PROBED, ids=lambda block: block.name)
+def test_an_example_probes_the_service_at_a_port_that_the_service_has(block):
+    url = re.search("load_balancer_probe_url: (.*)", block.text)[1]
+    ports = re.search("load_balancer_ports: (.*)", block.text)[1]
+    assert (urllib.parse.urlsplit(url).port or 80) in yaml.safe_load(ports)

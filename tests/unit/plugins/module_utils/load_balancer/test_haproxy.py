@@ -245,8 +245,17 @@ def test_a_user_who_keeps_a_server_in_drain_is_named_at_the_timeout(haproxy, mem
 def test_a_server_that_is_removed_during_the_drain_is_named(haproxy, member, clock):
     haproxy.servers["www/web1"]["scur"] = 1
     clock.at = [(1010, lambda: haproxy.servers.pop("www/web1"))]
-    with pytest.raises(HAProxyError, match="www/web1 was removed from HAProxy while it was taken out"):
+    with pytest.raises(HAProxyError, match="www/web1 was removed from HAProxy, or added to it, while"):
         member().take_out(timeout=300)
+
+
+def test_a_server_that_is_added_during_the_drain_is_named_and_left_alone(haproxy, member, clock):
+    haproxy.servers["www/web1"]["scur"] = 1
+    new = dict(haproxy.servers["www/web1"])
+    clock.at = [(1010, lambda: haproxy.servers.update({"new/web1": new}))]
+    with pytest.raises(HAProxyError, match="new/web1 was removed from HAProxy, or added to it, while"):
+        member().take_out(timeout=300)
+    assert not [order for order in haproxy.orders() if "new/web1" in order]
 
 
 def test_a_name_that_haproxy_does_not_know_is_refused(member):

@@ -311,6 +311,19 @@ def test_a_server_that_another_program_put_back_is_not_said_to_stay_out(fleet, m
     assert membership().restore()["msg"] == ""
 
 
+def test_check_mode_does_not_promise_to_put_back_what_stays_out(fleet, membership):
+    fleet.servers = {name: {"www": "MAINT"} for name in ("lb1", "lb2")}
+    membership().drain({})
+    expected = "lb1/www, lb2/www stays out, as it was before"
+    assert membership(simulate=True).restore()["msg"] == membership().restore()["msg"] == expected
+
+
+def test_a_host_that_another_holder_alone_keeps_out_is_said_to_stay_out(fleet, membership):
+    membership(holder="rolling_maintenance").drain({})
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert fleet.holders == ["rolling_maintenance"]
+
+
 def test_a_host_stays_out_for_another_holder(fleet, membership):
     membership(holder="rolling_maintenance").drain({})
     membership().drain({})

@@ -377,3 +377,19 @@ def test_a_host_that_was_done_before_is_named_and_left_out(play):
     play.answers["web1"]["records"] = {"patch": done}
     result = play.gate(batch=("web1", "web2"), max_unavailable="2").wait()
     assert (result["batch"], result["done"], result["msg"]) == (["web2"], ["web1"], "web2: goes ahead (web1 is done)")
+
+
+def test_what_a_host_warns_of_is_shown_once(play):
+    play.answers["web2"]["warnings"] = ["vm_name is wrong"]
+    play.answers["web3"]["events"] = [{**REBOOT, "resources": ["web3"]}]
+    play.at[1030.0] = lambda: play.answers.update(web3=answer("web3"))
+    play.gate().wait()
+    assert play.warned.count("web2: vm_name is wrong") == 1
+
+
+def test_an_event_that_another_fleet_of_the_run_has_seen_is_not_over_for_this_one(play):
+    play.answers["web2"]["events"] = [{**REBOOT, "resources": ["web2"]}]
+    play.gate(batch=("web2",), fleet=["web2"], on_event="skip").wait()
+    play.answers["web2"]["events"] = []
+    play.gate(batch=("web3",), fleet=["web3"], settle=60.0).wait()
+    assert not [line for line in play.said if "since an event has ended" in line]

@@ -85,8 +85,9 @@ def test_without_a_polling_unit_no_event_waits(status):
         ({"events": []}, False),
     ],
 )
-def test_a_host_is_drained_while_its_polling_unit_has_to_recover_it(status, tmp_path, said, prepared):
-    status.write_text(json.dumps({"time": 1000.0, **said}))
+@pytest.mark.parametrize("time", [1000.0, 500.0], ids=["runs", "has stopped"])
+def test_a_host_is_drained_while_its_polling_unit_has_to_recover_it(status, tmp_path, said, prepared, time):
+    status.write_text(json.dumps({"time": time, **said}))
     options = {name: option.get("default") for name, option in _maintenance_calls.OPTIONS.items()}
     module = types.SimpleNamespace(params=options, check_mode=False)
     folder = Folder(tmp_path)
