@@ -84,7 +84,11 @@ class ActionModule(ActionBase):
         event_type = self._options["event_type"]
         preview = host.preview(event_type)
         shown = {"event_type": event_type, **{name: preview[name] for name in SHOWN}}
-        for line in (*_lines(shown), self._service(), *(self._az_commands(shown) if self._options["watch"] else ())):
+        for line in (
+            *_lines(shown, watch=self._options["watch"]),
+            self._service(),
+            *(self._az_commands(shown) if self._options["watch"] else ()),
+        ):
             self._say(line)
         refusals = [*preview["refusals"], *_refusals(preview, event_type)]
         if refusals:
@@ -156,10 +160,11 @@ class ActionModule(ActionBase):
         )
 
 
-def _lines(shown: t.Mapping[str, t.Any]) -> list[str]:
+def _lines(shown: t.Mapping[str, t.Any], *, watch: bool) -> list[str]:
+    what = "this waits for a real" if watch else "a drill announces"
     hooks = [f"{phase}: {', '.join(names)}" for phase, names in shown["hooks"].items()]
     return [
-        f"a drill announces {shown['event_type']} of the VM {shown['vm_name']}",
+        f"{what} {shown['event_type']} of the VM {shown['vm_name']}",
         f"hooks: {'; '.join(hooks) or 'none'} ({shown['hook_timeout']:g} s for a phase)",
         f"acknowledge: {shown['acknowledge']}, on_failure: {shown['on_failure']}",
     ]

@@ -12,7 +12,7 @@ description:
   - The role P(maintops.scheduled_events.drill#role) uses this module, and describes the options. Use the role.
   - The module runs on the control node. While it watches a host, it runs itself there again and again, with
     O(step=host). The event of the drill is in a file there, which counts for a minute at a time. So nothing has to be
-    restored, whatever is interrupted.
+    restored, even if the drill is interrupted.
 options:
   step:
     description:

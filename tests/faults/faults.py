@@ -182,7 +182,7 @@ FAULTS = (
     Fault("black hole", "unreachable", begin=drops("input iifname eth0 drop", "output oifname eth0 drop")),
     Fault("connections are reset", "unreachable", begin=resets),
     Fault("answers are lost, one way", "unreachable", begin=drops("input iifname eth0 drop")),
-    Fault("no way from the controller to the VM", "partition", begin=drops(f"input tcp dport {SSH_PORT} drop")),
+    Fault("no way from the control node to the VM", "partition", begin=drops(f"input tcp dport {SSH_PORT} drop")),
     Fault("name server gone", "nameless", begin=drops("output udp dport 53 drop"), by_name=True),
     Fault(
         "address of the service gone", "unreachable", begin=lambda network: network.service("ip addr flush dev wire")

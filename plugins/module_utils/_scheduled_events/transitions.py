@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from . import condition as conditions
 from . import history, policies, terms
 from . import rules as decisions
+from .announced import PREFIX as DRILL_PREFIX
 from .clock import Moment
 from .document import ScheduledEvent
 from .runs import OK
@@ -157,7 +158,8 @@ class _Facts:
                 yield self._fact(history.RETURNED, after.event, reason="its recovery ended well")
         elif report.kind is terms.ReportKind.ACKNOWLEDGED:
             rule = rule_of(after, self._step.config)
-            yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via="metadata service", rule=rule)
+            via = "" if after.event.key.startswith(DRILL_PREFIX) else "metadata service"
+            yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via=via, rule=rule)
         elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
         elif report.kind is terms.ReportKind.OVER and before.ran and not policies.is_running(before, "recover"):

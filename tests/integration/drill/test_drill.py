@@ -186,6 +186,8 @@ def test_a_watched_event_of_azure_is_judged_and_announced_by_nobody_else(drill, 
     other.start()
     url = f"{service.url}/"
     run = drill(watch=True, event_type="Redeploy", probe_urls=[url], steady=0.5)
+    assert "this waits for a real Redeploy of the VM" in run.output
+    assert "a drill announces" not in run.output
     other.join(LIMIT)
     assert run.one(task="Drill")["outcome"] == "passed", run.output
     assert "Announce it with: az vm redeploy --resource-group GROUP --name web1" in run.output

@@ -58,8 +58,8 @@ def test_a_manual_clock_stands_still_until_moved():
 
 @pytest.mark.parametrize("clock", [Clock(100.0, speed=0), Real().running(100.0, 1)])
 def test_no_clock_goes_backwards(clock):
-    with pytest.raises(ValueError, match="is before the emulator's now"):
-        clock.move_to(99.0)
+    clock.move_to(99.0)
+    assert clock.now() >= 100.0
 
 
 @pytest.mark.parametrize("text", ["2022-04-15T05:20:00Z", "2022-04-15T05:20:00", "2022-04-15T07:20:00+02:00"])

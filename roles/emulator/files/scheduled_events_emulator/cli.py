@@ -111,7 +111,7 @@ def _add_check_fleet(verbs: Any) -> None:
 
 def _check_fleet(arguments: argparse.Namespace) -> None:
     fleet = load_fleet(arguments.fleet)
-    print(f"{arguments.fleet}: {len(fleet.machines)} VMs")
+    print(f"{arguments.fleet}: {len(fleet.machines)} VM{'' if len(fleet.machines) == 1 else 's'}")
 
 
 def _clock(arguments: argparse.Namespace) -> Clock:

@@ -127,6 +127,13 @@ def test_an_acknowledgement_names_who_sent_it_and_the_rule_that_allowed_it():
     assert fact.rule == "rule 2: approve"
 
 
+def test_an_acknowledgement_of_a_drill_went_through_no_service():
+    vm = Vm(CONFIG._replace(rules=(rules.Rule("approve"),)))
+    vm.step(an_event(EventId="drill-1"))
+    [fact] = vm.take(None, results=[terms.ApprovalResult("drill-1", accepted=True)])
+    assert (fact.kind, fact.by, fact.via) == ("acknowledged", "scheduled-events-poller of vm1", "")
+
+
 def test_an_acknowledgement_after_a_failed_preparation_names_the_option_that_allowed_it():
     vm = Vm(CONFIG._replace(on_failure="approve"))
     vm.step(an_event())

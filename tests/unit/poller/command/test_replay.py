@@ -125,8 +125,8 @@ def test_the_histories_of_two_vms_do_not_mix(unit):
     other = announced("A2")._replace(vm_name="vm8", resources=("vm8",))
     paths = [a_history(unit.path(name), fact) for name, fact in (("1", announced(ID)), ("2", other))]
     output = unit.command("replay", *paths)[1]
-    assert output.count("1 events in the document") == 2
-    assert ID not in output.rpartition("1 events in the document")[2]
+    assert output.count("1 event in the document") == 2
+    assert ID not in output.rpartition("1 event in the document")[2]
 
 
 def test_a_document_with_a_byte_order_mark_is_read(unit):
@@ -193,7 +193,7 @@ def test_a_line_that_is_not_a_fact_does_not_hide_the_others(unit, first):
     unit.configure()
     path = a_history(unit.path("history.jsonl"), announced(ID), first=first)
     code, output, errors = unit.command("replay", path)
-    assert (code, errors, output.splitlines()[0]) == (0, "", "2020-09-13T12:26:40.000Z  1 events in the document")
+    assert (code, errors, output.splitlines()[0]) == (0, "", "2020-09-13T12:26:40.000Z  1 event in the document")
 
 
 def test_a_document_with_a_time_of_the_year_9999_is_replayed(unit):

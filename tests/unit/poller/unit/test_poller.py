@@ -349,6 +349,10 @@ def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
     unit.start()
     imds.announce()
     until(lambda: "would acknowledge it" in unit.log(), "the note")
+    until(lambda: "acknowledged" in unit.command("status")[1], "the status")
+    first, event = unit.command("status")[1].splitlines()[:2]
+    assert "dry run, " in first
+    assert "would be: acknowledged" in event
     imds.events = []
     until(lambda: f"{ID}: over\n" in unit.log(), "the end")
     about = [line.split(f"{ID}: ")[1] for line in unit.log().splitlines() if ID in line]

@@ -22,6 +22,7 @@ from _scheduled_events.files import read_plain
 from _scheduled_events.history import Fact
 from _scheduled_events.lost_state import event_of
 from _scheduled_events.state import State
+from _scheduled_events.text import counted
 
 from ..unit import config, display, effects
 from .commands import engine_config
@@ -72,7 +73,9 @@ def _wait(state: State, until: float, decided: terms.Config, shown: Dict[str, st
 
 
 def _step(state: State, read: Read, decided: terms.Config, shown: Dict[str, str]) -> Tuple[State, Dict[str, str]]:
-    what = "a chosen moment" if read.document is None else f"{len(read.document.events)} events in the document"
+    what = (
+        "a chosen moment" if read.document is None else f"{counted(len(read.document.events), 'event')} in the document"
+    )
     say(f"{history.format_moment(read.at)}  {what}")
     before = state.events
     state, actions = effects.rehearse(state, read.document, [], Moment(read.at, read.at, "replay"), decided)

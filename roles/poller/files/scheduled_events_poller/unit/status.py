@@ -89,14 +89,15 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
     :param unrecorded: why the history cannot be written; empty if it can.
     """
     state, config, polls, found, now = view.state, view.config, view.polls, view.found, view.now
-    events = [] if config is None else [_event(state, key, config) for key in state.events]
+    dry_run = view.settings.dry_run
+    events = [] if config is None else [_event(state, key, config, dry_run=dry_run) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
     pending = [key for key in state.events if config is None or policies.is_pending(state, key, config)]
     return {
         "version": VERSION,
         "pid": os.getpid(),
         "time": now,
-        "dry_run": view.settings.dry_run,
+        "dry_run": dry_run,
         "endpoint": found.endpoint if found else view.settings.endpoint,
         "endpoint_source": found.source if found else None,
         "vm_name": polls.vm_name,
@@ -114,7 +115,7 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "unnamed_events": state.unnamed,
         "lost": state.lost,
         # The state of a dry run is not what was done.
-        "unrecovered": [*filter(None, [view.unsaved])] if view.settings.dry_run else policies.unrecovered(state),
+        "unrecovered": [*filter(None, [view.unsaved])] if dry_run else policies.unrecovered(state),
         "drill": polls.drill,
         "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
@@ -125,7 +126,8 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
     }
 
 
-def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
+def _event(state: State, key: str, config: terms.Config, *, dry_run: bool) -> Dict[str, Any]:
+    """An event. What a dry run would have done was not done."""
     entry = state.events[key]
     event = entry.event
     condition = conditions.condition(state, key, config)
@@ -135,10 +137,10 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         "waits_until": None if entry.waits_until is None else format_epoch(entry.waits_until),
         "resources": list(event.resources),
         "present": entry.present,
-        "acknowledged": entry.approval.accepted,
-        "hooks": {phase: run.outcome for phase, run in entry.runs.items()},
+        "acknowledged": entry.approval.accepted and not dry_run,
+        "hooks": {} if dry_run else {phase: run.outcome for phase, run in entry.runs.items()},
         "condition": condition.kind,
-        "doing": condition.sentence(event.event_id),
+        "doing": ("would be: " if dry_run else "") + condition.sentence(event.event_id),
         "trouble": condition.kind.trouble,
     }
 
@@ -148,6 +150,11 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
 
     :param now: seconds since the epoch.
     """
+    code, summary = _judge(known, now)
+    return code, ("dry run, " if known["dry_run"] else "") + summary
+
+
+def _judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     silence = now - known["time"]
     if silence < -CLOCK_TOLERANCE:
         return CRITICAL, f"the status is from {-silence:.0f} seconds in the future. Check the clock of this VM"
@@ -169,9 +176,9 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
         return UNKNOWN, "; ".join([lost, *problems])
     if problems:
         return WARNING, "; ".join(problems)
-    mode, events = "dry run, " if known["dry_run"] else "", counted(len(known["events"]), "event")
+    events = counted(len(known["events"]), "event")
     unprepared = "" if known["prepares"] else ", no prepare hooks"
-    return OK, f"{mode}{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"
+    return OK, f"{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"
 
 
 def _problems(known: Dict[str, Any]) -> List[str]:
