@@ -6,6 +6,7 @@
 defined end whatever happens to the job, to the controller and to the other VMs."""
 
 import http.server
+import json
 import re
 import signal
 import threading
@@ -273,6 +274,11 @@ class Gateway(http.server.BaseHTTPRequestHandler):
         else:
             self._answer(404, b"{}")
 
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = self.awx.ask("POST", self.path, body)
+        self._answer(answer.status_code, answer.content)
+
     def _answer(self, status, body):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -281,6 +287,13 @@ class Gateway(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_arguments):
         pass
+
+
+def test_the_check_fails_for_a_token_that_may_only_read(awx, place, vms):
+    reader = awx.as_user(awx.token_of(place["user"], place["password"], scope="read"))
+    status, reason = vms(reader).check()
+    assert (status, "labels/ answered 403 Forbidden" in reason) == (1, True), reason
+    assert awx.find("labels", name="") == []
 
 
 def test_behind_a_gateway_the_api_is_found_where_the_gateway_says(hook_user, vms):

@@ -60,38 +60,17 @@ def approve(
     :raises ImdsError: the document could not be read; nothing was sent.
     :raises ApprovalFailed: the acknowledgement was sent and not accepted.
     """
-    failure: Optional[ImdsError] = None  # of the last request that was sent
-    sent: Optional[Approvals] = None  # what that was made from
-
-    def attempt() -> Approvals:
-        nonlocal failure, sent
-        while True:
-            document = client.poll()
-            outcome = _sort(document, event_ids, may_approve)
-            # The service answers an absent id with 400 or 404, for all ids of the request
-            # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
-            if sent and isinstance(failure, Refused) and len(outcome.approved) >= len(sent.approved):
-                raise failure
-            if dry_run or not outcome.approved:
-                return outcome
-            if not still_wanted():
-                return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
-            sent = outcome
-            try:
-                _send(client, outcome.approved, drill=document.drill)
-                return outcome
-            except ImdsError as error:
-                failure = error
-                if not isinstance(error, Refused):
-                    raise
-
+    attempts = _Attempts(client, event_ids, may_approve, still_wanted)
+    if dry_run:
+        return _sort(client.fetch(), event_ids, may_approve)
     try:
-        return client.retry(attempt)
+        return client.retry(attempts.next)
     except ImdsError:
-        if failure is None or sent is None:
+        if attempts.failure is None or attempts.sorted is None:
             raise
         # Also where the document could not be read since: the refusal of the request is what matters.
-        raise ApprovalFailed(failure, left=sent.approved, outcome=sent._replace(approved=[])) from failure
+        left, outcome = attempts.sorted.approved, attempts.sorted._replace(approved=[])
+        raise ApprovalFailed(attempts.failure, left=left, outcome=outcome) from attempts.failure
 
 
 def acknowledge(
@@ -145,11 +124,50 @@ def acknowledge(
     ], failure
 
 
-def _send(client: ImdsClient, event_ids: Sequence[str], *, drill: str) -> None:
-    # Only what the drill has added is kept back: an event of the service has any id.
-    sent = [event_id for event_id in event_ids if event_id.lower() != drill]
-    if sent:
-        client.approve(sent)
+class _Attempts:
+    """Attempts to acknowledge. ``failure``: of the last request that was sent. ``sorted``: what it was made from."""
+
+    def __init__(
+        self,
+        client: ImdsClient,
+        event_ids: Sequence[str],
+        may_approve: Callable[[ScheduledEvent], bool],
+        still_wanted: Callable[[], bool],
+    ) -> None:
+        self._client = client
+        self._event_ids = event_ids
+        self._may_approve = may_approve
+        self._still_wanted = still_wanted
+        self.failure: Optional[ImdsError] = None
+        self.sorted: Optional[Approvals] = None
+
+    def next(self) -> Approvals:
+        """Read the document, and acknowledge what it allows.
+
+        :raises ImdsError: either failed.
+        """
+        while True:
+            document = self._client.poll()
+            outcome = _sort(document, self._event_ids, self._may_approve)
+            # The service answers an absent id with 400 or 404, for all ids of the request
+            # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
+            if self.sorted and isinstance(self.failure, Refused) and len(outcome.approved) >= len(self.sorted.approved):
+                raise self.failure
+            if not outcome.approved:
+                return outcome
+            if not self._still_wanted():
+                return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
+            self.sorted = outcome
+            try:
+                # Only what the drill has added is kept back: an event of the service has any id.
+                sent = [event_id for event_id in outcome.approved if event_id.lower() != document.drill]
+                if sent:
+                    self._client.approve(sent)
+                return outcome
+            except ImdsError as error:
+                self.failure = error
+                if not isinstance(error, Refused):
+                    raise
 
 
 def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Approvals:
