@@ -84,11 +84,8 @@ class ActionModule(ActionBase):
         event_type = self._options["event_type"]
         preview = host.preview(event_type)
         shown = {"event_type": event_type, **{name: preview[name] for name in SHOWN}}
-        for line in (
-            *_lines(shown, watch=self._options["watch"]),
-            self._service(),
-            *(self._az_commands(shown) if self._options["watch"] else ()),
-        ):
+        watch = self._options["watch"]
+        for line in (*_lines(shown, watch=watch), self._service(), *(self._az_commands(shown) if watch else ())):
             self._say(line)
         refusals = [*preview["refusals"], *_refusals(preview, event_type)]
         if refusals:

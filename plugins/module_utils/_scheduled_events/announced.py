@@ -26,6 +26,11 @@ class NoDrill(Exception):
     """The file adds no event. The message says why."""
 
 
+def is_drill(event_id: str) -> bool:
+    """Whether this is the id of a drill, which Azure does not know."""
+    return event_id.lower().startswith(PREFIX)
+
+
 def boottime() -> float:
     """Seconds since the boot, with those of a suspension."""
     return time.clock_gettime(CLOCK_BOOTTIME)
@@ -80,6 +85,6 @@ def read_drill(directory: str, *, clock: Callable[[], float] = boottime) -> Sche
         raise NoDrill(f"it cannot be read: {type(error).__name__}") from error
     if not 0 < left <= LEASE:
         raise NoDrill(f"its time is over, or more than {LEASE:g} s ahead")
-    if not event.key.startswith(PREFIX) or len(event.names) != 1 or event.event_status not in (SCHEDULED, STARTED):
+    if not is_drill(event.key) or len(event.names) != 1 or event.event_status not in (SCHEDULED, STARTED):
         raise NoDrill(f"its event is not that of a drill, which has an id {PREFIX}…, one VM and a status")
     return event

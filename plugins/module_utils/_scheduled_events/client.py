@@ -136,7 +136,7 @@ class ImdsClient:
     :param drill_directory: where a drill adds an event to the documents of this machine; ``None``: nowhere.
     :param exchanger: what carries the requests; by default a connection of this machine.
     :raises WrongValue: a setting cannot be used.
-    :raises ImdsError: this machine lacks the library requests, and there is no other exchanger.
+    :raises ImdsError: the library requests is missing on this machine, and no exchanger is given.
     """
 
     def __init__(

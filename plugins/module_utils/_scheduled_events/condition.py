@@ -108,7 +108,7 @@ HELD_BY_POLICY = ConditionKind(
     "'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
 )
 HELD_FOR_LEADER = ConditionKind(
-    "held by the policy: leader", "acknowledged by {detail}, the VM that it names first, and not by this VM"
+    f"{HELD_BY_POLICY}: {terms.LEADER}", "acknowledged by {detail}, the VM that it names first, and not by this VM"
 )
 HELD_FOR_OTHERS = ConditionKind(
     "held by the policy alone",

@@ -8,7 +8,7 @@ import math
 from typing import List, Optional, Tuple
 
 from . import rules as decisions
-from .announced import PREFIX
+from .announced import is_drill
 from .document import ADVISORY, SCHEDULED, ScheduledEvent
 from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
 from .state import INTERRUPTED, RUNNING, UNKNOWN, EventState, Run, State
@@ -98,7 +98,7 @@ def waits_until(entry: EventState, config: Config, wall: float) -> Tuple[Optiona
     """
     event, not_before = entry.event, epoch(entry.event)
     rule = decisions.rule_for(event, config.rules)
-    if not_before is None or event.event_status != SCHEDULED or entry.hurried or event.key.startswith(PREFIX):
+    if not_before is None or event.event_status != SCHEDULED or entry.hurried or is_drill(event.key):
         return None, ""
     if rule.action not in (decisions.PREPARE, decisions.HOLD):
         return None, ""

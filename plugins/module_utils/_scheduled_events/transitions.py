@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from . import condition as conditions
 from . import history, policies, terms
 from . import rules as decisions
-from .announced import PREFIX as DRILL_PREFIX
+from .announced import is_drill
 from .clock import Moment
 from .document import ScheduledEvent
 from .runs import OK
@@ -158,7 +158,7 @@ class _Facts:
                 yield self._fact(history.RETURNED, after.event, reason="its recovery ended well")
         elif report.kind is terms.ReportKind.ACKNOWLEDGED:
             rule = rule_of(after, self._step.config)
-            via = "" if after.event.key.startswith(DRILL_PREFIX) else "metadata service"
+            via = "" if is_drill(after.event.key) else "metadata service"
             yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via=via, rule=rule)
         elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")

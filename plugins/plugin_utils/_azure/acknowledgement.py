@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
+from ...module_utils._scheduled_events.announced import is_drill
 from .arm import AVAILABILITY_SET, CONFLICT_CODES, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
 
 API = "2023-10-01-preview"
@@ -86,7 +86,7 @@ def check_ids(event_ids: t.Sequence[str]) -> list[str]:
             f"event_id is {list(event_ids)!r}, expected ids such as C7061BAC-AFDC-4513-B24B-AA5F13A16123. Give those "
             "that scheduled_events_info returned"
         )
-    drills = [event_id for event_id in event_ids if event_id.lower().startswith(DRILL_PREFIX)]
+    drills = [event_id for event_id in event_ids if is_drill(event_id)]
     if drills:
         raise ArmError(f"{drills[0]} is the id of a drill, which Azure does not know. Give ids of Azure's events only")
     return list({event_id.lower(): event_id for event_id in event_ids}.values())

@@ -13,7 +13,7 @@ import typing as t
 from types import MappingProxyType
 
 from ...module_utils._scheduled_events import condition, document, history
-from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
+from ...module_utils._scheduled_events.announced import is_drill
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import NOTHING
@@ -344,7 +344,7 @@ def _with_absent(
     :param begins: by host, when its history begins: an older VM had its name if the event was over by then.
     """
     end = max(time for lane in event.lanes for time in lane.times)
-    named = set() if event.event_id.startswith(DRILL_PREFIX) else {name.lower() for name in event.resources} - heard
+    named = set() if is_drill(event.event_id) else {name.lower() for name in event.resources} - heard
     absent = [
         Lane(host, name, event.began, is_watched=False, is_absent=True)
         for name in sorted(named)
@@ -390,7 +390,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         ignored=_ignored(facts),
         is_maintenance=bool(facts[0].maintenance),
         is_watched=any(fact.source != history.OPERATOR for fact in facts),
-        drill=drills[-1].outcome if drills else "began" if facts[0].key.startswith(DRILL_PREFIX) else "",
+        drill=drills[-1].outcome if drills else "began" if is_drill(facts[0].key) else "",
         drill_reason=drills[-1].reason if drills else "",
     )
 

@@ -227,14 +227,14 @@ class ControllerHook:
         job, before = jobs.find(), self._job
         self._job = job
         if job is None:
-            # The controller also hides a job that the user of the token may not see any more.
-            is_hidden = self.memory.running not in (0, LAUNCHED) and not jobs.has_ended(self.memory.running)
-            if self.memory.running != LAUNCHED and not is_hidden:
+            # A job that is not listed any more can still run, such as one that the user of the token may not see now.
+            still_runs = self.memory.running not in (0, LAUNCHED) and not jobs.has_ended(self.memory.running)
+            if self.memory.running != LAUNCHED and not still_runs:
                 self.memory.set(running=0)
             if not notice.present:
                 may_show = self.memory.may_run and self._clock.monotonic() - self._gone_since < LEASE
                 return None if may_show else _cancelled(f"; {self._known()}")
-            if not is_hidden:
+            if not still_runs:
                 jobs.attempt(self._until_due)
             return None
         if before is None or before.id != job.id:
