@@ -219,6 +219,13 @@ def test_the_condition_of_an_event_that_has_left_the_document(vm, expected):
     assert vm.condition() == expected
 
 
+def test_a_lead_time_that_is_too_late_for_this_vm_is_named_with_the_one_that_counts():
+    rules = parse_rules([{"action": "prepare", "lead_time": 5}])
+    vm = Vm(rules=rules).read({**event(), "NotBefore": "Sun, 13 Sep 2020 12:46:40 GMT"})
+    detail = "15 s before NotBefore, and not 5 s as its rule says, since that is too late for this VM"
+    assert vm.condition() == Condition(condition.WAITS_RAISED, detail=detail, until=1600001200.0 - 15)
+
+
 def test_a_recovery_that_failed_is_named_also_while_failed_hooks_run():
     vm = gone(hooks=ALL).end("recover", "failed", "10-a: exit 1")
     assert vm.state.events[A].runs["failed"].outcome == "running"

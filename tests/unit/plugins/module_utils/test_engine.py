@@ -1948,6 +1948,7 @@ def test_an_event_that_a_rule_acknowledged_waits_for_no_moment_of_another_rule()
     ("config", "resources", "expected"),
     [
         ({"rules": late(action="hold")}, ["vm1"], 1200 - 615),
+        ({"rules": late(action="hold"), "acknowledge": "leader"}, ["vm2", "vm1"], 1200 - 615),
         ({"acknowledge": "never"}, ["vm1"], 1200 - 615),
         ({"acknowledge": "alone"}, ["vm1", "vm2"], 1200 - 615),
         ({"acknowledge": "never", "patience": 90.0}, ["vm1"], 1200 - 105),

@@ -31,6 +31,7 @@ class Fleet:
         self.sessions = {}  # balancer → number
         self.out = set()  # the balancers on which the host was taken out
         self.down = set()
+        self.check = "L7STS 503"
         self.dead = set()
         self.calls = []
         self.waits = []
@@ -51,7 +52,7 @@ class Fleet:
             left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
         if balancer in self.down and (state == "active" or waits):
             self.now += timeout or 0
-            left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
+            left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": self.check}]
         servers = [
             {
                 "backend": backend,
@@ -352,6 +353,13 @@ def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fle
     with pytest.raises(DrainError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
         membership().restore()
     assert fleet.holders == ["respond"]
+
+
+def test_a_server_that_does_not_come_up_and_was_not_checked_is_named_so(fleet, membership):
+    membership().drain({})
+    fleet.down, fleet.check = {"lb2"}, ""
+    with pytest.raises(DrainError, match="its last health check gave nothing"):
+        membership().restore()
 
 
 def test_a_balancer_is_asked_once_after_another_one_has_taken_all_the_time_of_a_return(fleet, membership):

@@ -70,6 +70,11 @@ def test_the_options_are_the_values_of_the_templates_of_the_variables():
     }
 
 
+def test_an_empty_value_counts_as_not_set_only_for_an_option_without_a_default():
+    variables = {"respond_prepare_tasks": "", "respond_wait_timeout": ""}
+    assert options_of_role(variables, as_it_is) == {"wait_timeout": "", "load_balancer": False}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
