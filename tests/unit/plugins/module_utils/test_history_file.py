@@ -55,6 +55,14 @@ def test_facts_since_a_time_leave_out_older_ones(history):
     assert read(history, now=NOW, since=NOW - 60).facts == (facts[1],)
 
 
+def test_the_facts_of_two_histories_are_in_the_order_of_their_times(tmp_path):
+    first, second = str(tmp_path / "unit"), str(tmp_path / "role")
+    for directory, times in ((first, (NOW - 30, NOW - 10)), (second, (NOW - 40, NOW - 20))):
+        prepare(directory)
+        append(directory, [a_fact(time=time) for time in times], now=NOW)
+    assert [NOW - fact.time for fact in read(first, second, now=NOW).facts] == [40, 30, 20, 10]
+
+
 def test_a_directory_without_a_history_has_no_facts_and_no_problem(tmp_path):
     assert read(str(tmp_path / "missing"), now=NOW) == ((), ())
 

@@ -407,6 +407,12 @@ def test_a_webhook_makes_no_problem_of_an_event_that_the_owner_lets_start_unprep
     assert lane.problem == ""
 
 
+def test_a_preparation_that_did_nothing_is_a_problem_also_where_its_hooks_were_missing_before():
+    held = a_fact("held", 1, reason="prepare hooks missing: 10-drain")
+    lane = lane_of(announcement(), held, *NOTHING_RAN, a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem == "the event started and nothing had prepared for it: drain: exit status 77"
+
+
 @pytest.mark.parametrize("phase", ["prepare", "recover"])
 def test_a_phase_during_which_the_clock_was_set_back_has_ended(phase):
     begin = 500 if phase == "recover" else 40

@@ -199,6 +199,20 @@ def test_nothing_is_sent_before_the_host_has_been_silent_for_30_seconds(host):
     assert host.arm.acknowledged == ["A1"]
 
 
+def test_a_host_is_silent_from_the_moment_at_which_its_answer_was_due(host):
+    """A VM that hangs keeps its connection open, and is given up long after that."""
+    execute = host.execute
+    host.responds(PREPARE)
+
+    def hang(controller, outcome, within):
+        host.now += 39.0
+        return execute(controller, outcome, within)
+
+    host.execute = hang
+    host.responds(LOST, DONE, fresh=False, outcome=PREPARED)
+    assert host.arm.acknowledged == ["A1"]
+
+
 def test_a_host_that_is_lost_while_it_waits_is_acknowledged_for(host):
     host.responds(shown(), LOST)
     assert host.arm.acknowledged == ["A1"]
