@@ -136,7 +136,8 @@ events:
     additional:
       description:
         - Fields that Azure added later, under Azure's names.
-        - A field that is longer than 16 KiB, or nested deeper than 32 levels, is replaced with a text that says so.
+        - They have 16 KiB together. A field for which they leave no room, or that is nested deeper than 32 levels, is
+          replaced with a text that says so.
       returned: success
       type: dict
       sample: {}

@@ -117,7 +117,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: The report in one or two sentences.
+  description: The report in some sentences.
   returned: success
   type: str
   sample: '2 events, no problem. Smallest margin before NotBefore: 748.7 s (Redeploy).'

@@ -232,6 +232,7 @@ def test_what_went_wrong_is_a_problem_of_the_host(facts, problem):
         [*a_phase("prepare", 1, 20, outcome="failed", reason="x"), *a_phase("prepare", 30, 40)],
         [*HELD, a_fact("over", 800)],  # cancelled
         [*HELD, *a_phase("prepare", 30, 40), a_fact("started", 900), a_fact("over", 990)],
+        [*HELD, a_fact("acknowledged", 30), a_fact("started", 900), a_fact("over", 990)],  # by hand
     ],
 )
 def test_what_was_followed_by_success_is_no_problem(facts):
