@@ -150,8 +150,9 @@ class Membership(Drain):
         return bool(plans), f"would take out {'; '.join(plans)}" if plans else ""
 
     def take_out(self) -> None:
-        # Sessions are waited for on one balancer after the other; new ones must come through none of them.
-        self._change_all(self._balancers.names[:-1], "drained", timeout=0)
+        # Sessions are waited for on one balancer after the other; new ones must come through none of them. The first
+        # one gets its order with the first wait, which follows at once.
+        self._change_all(self._balancers.names[1:], "drained", timeout=0)
         self._balancers.raise_problems()
 
     def connections(self, seconds: float) -> dict[str, list[dict[str, t.Any]]]:
@@ -193,7 +194,7 @@ class Membership(Drain):
 
     def put_back(self) -> None:
         names = self._names
-        self._reached = [name for name in names[:-1] if self._put_back_on(name, 0)] + names[-1:]
+        self._reached = names[:1] + [name for name in names[1:] if self._put_back_on(name, 0)]
 
     def wait_until_back(self) -> Exception | None:
         timeout = self.options["return_timeout"]

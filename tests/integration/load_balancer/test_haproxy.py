@@ -231,16 +231,18 @@ def test_a_server_that_does_not_come_up_is_named_with_its_check(haproxy_fleet, b
     assert haproxy_fleet.host.holders() == ["operator"]  # so that a second run goes on
 
 
-def test_it_waits_for_the_sessions_of_every_balancer(haproxy_fleet, backend):
-    request = slow_request(haproxy_fleet.lb2)
-    run = haproxy_fleet.host.start("drained")
-    until(lambda: haproxy_fleet.lb2.status()["api/web1"] == "DRAIN")
+def test_every_balancer_gets_its_order_at_once_and_its_sessions_are_waited_for(haproxy_fleet, backend):
+    balancers = (haproxy_fleet.lb1, haproxy_fleet.lb2)
+    requests = [slow_request(balancer) for balancer in balancers]
+    run = haproxy_fleet.host.start("drained", load_balancer_drain_timeout=300)
+    for balancer in balancers:
+        until(lambda: balancer.status()["api/web1"] == "DRAIN")  # noqa: B023 - called at once
     assert haproxy_fleet.host.marker.exists()  # written before anything is changed
     backend.release()
     assert run.result().rc == 0, run.result().output
-    request.join()
-    assert request.status == 200
-    assert haproxy_fleet.lb2.status()["api/web1"] == "MAINT"
+    for balancer, request in zip(balancers, requests, strict=True):
+        request.join()
+        assert (request.status, balancer.status()["api/web1"]) == (200, "MAINT")
 
 
 def test_it_names_the_remaining_sessions(haproxy_fleet, backend):
