@@ -21,9 +21,6 @@ Result = Dict[str, Any]
 Answer = Dict[str, Any]  # of take_note
 
 
-LAST_LOOK = 5.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
-
-
 def finish_within(options: Mapping[str, Any]) -> float:
     """Seconds in which the whole drain must end. A return has no such limit."""
     seconds = math.inf if options.get("state") == "active" else float(options.get("finish_within", math.inf))
@@ -42,6 +39,7 @@ class Drain:
     :ivar stage: what the next call has to know, if this one does not finish the drain.
     """
 
+    LAST_LOOK = 0.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
     FOLLOWS_OTHERS = False  # whether all hosts of a batch make the change before the first waits for it
 
     def __init__(
@@ -62,7 +60,7 @@ class Drain:
         self.stage: Dict[str, Any] = dict(options["resume"])
         self._record = record
         self.finish_within = finish_within(options)
-        self.finish_at = clock.wall() + self.finish_within - LAST_LOOK
+        self.finish_at = clock.wall() + self.finish_within - self.LAST_LOOK
 
     # What differs
 

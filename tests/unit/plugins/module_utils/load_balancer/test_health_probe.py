@@ -250,6 +250,13 @@ def test_remaining_connections_are_reported(host, service, clock):
     assert clock.now == 1011 + 60
 
 
+def test_connections_have_all_of_the_time_there_is(host, service, clock):
+    service.peers = ["a:1"]
+    clock.at = [(1019, lambda: service.peers.remove("a:1"))]
+    assert host.drain("first", drain_timeout=60, finish_within=20)["msg"] == ""
+    assert clock.now == 1019
+
+
 def test_a_wait_for_connections_ends_with_its_stretch_and_is_continued(host, service, clock):
     service.peers = ["a:1", "a:2"]
     first = host.drain("first", drain_timeout=60, wait_at_most=15)

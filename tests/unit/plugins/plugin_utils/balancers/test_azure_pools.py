@@ -15,7 +15,6 @@ import pytest
 from arm_stand_in import BALANCER, COMPUTE, GATEWAY, GATEWAY_POOL, NETWORK, POOL, TOKEN, ArmStandIn, Refused, send
 
 from plugins.module_utils._load_balancer.call import OPTIONS
-from plugins.module_utils._load_balancer.drain import LAST_LOOK
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events import clock as clocks
 from plugins.module_utils._scheduled_events.files import Folder
@@ -711,7 +710,7 @@ def test_a_continued_drain_ends_with_the_time_that_is_left_by_then(arm, host, cl
     resume = host(wait_at_most=40.0).drain(host(wait_at_most=40.0).drain({})["resume"])["resume"]
     began = clock.now
     assert host(wait_at_most=40.0, finish_within=10.0).drain(resume)["failed"]
-    assert clock.now - began == pytest.approx(10.0 - LAST_LOOK)
+    assert clock.now - began == pytest.approx(10.0 - Pooled.LAST_LOOK)
 
 
 @pytest.mark.parametrize(("step", "rests"), [(-5000.0, 45.0), (5000.0, 0.0)])
