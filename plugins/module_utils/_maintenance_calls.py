@@ -141,15 +141,19 @@ def _claim(module: Any, host: Host) -> Dict[str, Any]:
     }
 
 
-def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
-    """The events that the host sees, or why they cannot be read."""
+def read_events(make: Callable[[Callable[[str], None]], ImdsModule]) -> Dict[str, Any]:
+    """The events that the host sees, or why they cannot be read; and what the control node is to warn of.
+
+    :param make: gives a module run to what takes its warnings: Ansible shows none of a module that a fork runs.
+    """
+    remarks: List[str] = []
     try:
-        run = make()
+        run = make(remarks.append)
         document = run.client.fetch()
         events, drill = run.describe(document.events), bool(document.drill)
-        return {"events": events, "drill": drill, "vm_name": run.vm_name(), "problem": ""}
+        return {"events": events, "drill": drill, "vm_name": run.vm_name(), "problem": "", "remarks": remarks}
     except (ImdsError, WrongValue) as error:
-        return {"events": None, "drill": False, "vm_name": None, "problem": str(error)}
+        return {"events": None, "drill": False, "vm_name": None, "problem": str(error), "remarks": remarks}
 
 
 def mark(module: Any, host: Host) -> Dict[str, Any]:

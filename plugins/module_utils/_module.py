@@ -62,10 +62,18 @@ class ImdsModule:
 
     :param module: an AnsibleModule, or what stands for one on the control node.
     :param exchanger: what carries the requests to the VM; by default a connection of this machine.
+    :param warn: takes each warning; by default the module.
     """
 
-    def __init__(self, module: Any, exchanger: Optional[Exchanger] = None, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        module: Any,
+        exchanger: Optional[Exchanger] = None,
+        clock: Clock = CLOCK,
+        warn: Optional[Callable[[str], None]] = None,
+    ) -> None:
         self.module = module
+        self._warn = warn or module.warn
         self.is_on_the_vm = exchanger is None
         self.clock = clock
         self.params: Dict[str, Any] = module.params
@@ -113,7 +121,7 @@ class ImdsModule:
                 brief = min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT)
                 warning = self.client.other_name(self._given_name, brief)
                 if warning:
-                    self.module.warn(warning)
+                    self._warn(warning)
                 self._vm_name = self._given_name
             elif seconds is None:
                 self._vm_name = self.client.fetch_name()
@@ -147,7 +155,7 @@ class ImdsModule:
         described = []
         for event in events:
             for problem in event.problems():
-                self.module.warn(problem)
+                self._warn(problem)
             described.append(describe(event, vm_name=self.vm_name(), now=now))
         return described
 
@@ -156,13 +164,13 @@ class ImdsModule:
         for option, (what, known) in KNOWN_WORDS.items():
             for word in self.params.get(option) or ():
                 if not one_of(word, known):
-                    self.module.warn(
+                    self._warn(
                         f'{option}: "{word}" is not {what} that Azure is known to use, so it may select no event; '
                         f"known are {', '.join(known)}"
                     )
         for event_id in self.params.get("event_id") or ():
             if not EVENT_ID.match(event_id):
-                self.module.warn(
+                self._warn(
                     f'event_id: "{event_id}" is not the id of an event, so no event has it; '
                     "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123"
                 )

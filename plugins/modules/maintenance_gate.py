@@ -340,7 +340,7 @@ def main() -> None:
     module = CheckedModule(dict(COMMON_OPTIONS, **OPTIONS))
 
     def read() -> t.Dict[str, t.Any]:
-        return dict(read_events(lambda: ImdsModule(module)), boot_id=boot_id())
+        return dict(read_events(lambda warn: ImdsModule(module, warn=warn)), boot_id=boot_id())
 
     folder, flag = Folder(module.params["directory"]), Flag(module.params["flag"])
     module.finish(lambda: take_step(module, folder, flag_is_up=flag.is_up, read=read), MaintenanceError)

@@ -237,7 +237,7 @@ class Gate:
             answers[host]["mark"]["live"] = False
         with self._store.open() as store:
             store.setdefault("checked", []).extend(host for host in self._to_check if "marked" in answers[host])
-        said = [f"{host}: {text}" for host, answer in answers.items() for text in answer.get("warnings") or []]
+        said = [f"{host}: {text}" for host, answer in answers.items() for text in answer.get("remarks") or []]
         for text in dict.fromkeys(said):
             if text not in self._warned:
                 warn(text)

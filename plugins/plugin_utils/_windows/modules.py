@@ -108,7 +108,8 @@ def _maintain(host: WindowsHost, module: Module) -> Result:
     exchanger = host.exchanger(losable=True)
 
     def read() -> Result:
-        events = maintenance.read_events(lambda: ImdsModule(module, exchanger, Clock(sleep=host.sleep)))
+        clock = Clock(sleep=host.sleep)
+        events = maintenance.read_events(lambda warn: ImdsModule(module, exchanger, clock, warn))
         return {**events, "boot_id": folder.identity}
 
     return maintenance.take_step(module, folder, flag_is_up=_WindowsFlag(host, module.params["flag"]).is_up, read=read)

@@ -41,15 +41,18 @@ def test_one_look_asks_every_host_of_a_large_fleet_once_and_at_the_same_time(hos
     names = ["web1", *others]
     hosts = hosts_of(*names)
     (tmp_path / "meeting").mkdir()
-    hosts.run(
+    own = {name: {"ansible_connection": "meets"} for name in others}
+    own["web2"]["scheduled_events_vm_name"] = "other"
+    run = hosts.run(
         check=True,
         hosts=["web1"],
         rolling_maintenance_fleet=names,
-        host_vars={name: {"ansible_connection": "meets"} for name in others},
+        host_vars=own,
         extra=("--forks", "4"),
         env={"MEETS_BEFORE": "maintenance_gate", "MEETS_NUMBER": "4", "MEETS_IN": str(tmp_path / "meeting")},
     )
     assert len(list((tmp_path / "meeting").iterdir())) == len(others)
+    assert says(run, 'web2: vm_name: "other" is not the name that the metadata service gives this VM')
     assert [hosts.emulator.polls(name)["polls"] for name in names] == [1] * len(names)
 
 

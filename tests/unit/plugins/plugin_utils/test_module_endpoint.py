@@ -26,6 +26,7 @@ class Module:
 
     def __init__(self, **options):
         self.params = {name: option.get("default") for name, option in COMMON_OPTIONS.items()} | options
+        self.warn = pytest.fail
 
 
 class Answer(Handler):

@@ -380,7 +380,7 @@ def test_a_host_that_was_done_before_is_named_and_left_out(play):
 
 
 def test_what_a_host_warns_of_is_shown_once(play):
-    play.answers["web2"]["warnings"] = ["vm_name is wrong"]
+    play.answers["web2"]["remarks"] = ["vm_name is wrong"]
     play.answers["web3"]["events"] = [{**REBOOT, "resources": ["web3"]}]
     play.at[1030.0] = lambda: play.answers.update(web3=answer("web3"))
     play.gate().wait()
