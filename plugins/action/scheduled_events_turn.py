@@ -20,7 +20,9 @@ from ..module_utils._scheduled_events.checks import WrongValue
 from ..module_utils._scheduled_events.rules import parse_rules
 from ..plugin_utils._ansible import lines
 from ..plugin_utils._ansible.core import (
+    FLUSHES,
     arguments_of,
+    flushed,
     forget_temporary_directory,
     is_windows,
     load_filters,
@@ -44,7 +46,7 @@ from ..plugin_utils._gate.store import Store
 from ..plugin_utils._respond import ends
 from ..plugin_utils._respond.context import Context, Notes, Published
 from ..plugin_utils._respond.fallback import SEND_AFTER
-from ..plugin_utils._respond.phases import PHASES
+from ..plugin_utils._respond.phases import HANDLERS_STEP, PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role, wrong_type
@@ -80,15 +82,25 @@ class ActionModule(ArmAction):
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
+        host = self._variables["inventory_hostname"]
+        if options["flushes"] is not None:
+            return {**result, "changed": False, **flushed(self._task, host, options["flushes"])}
         refuse_sharing(self._task, "respond")
         self._failed_task = failed_task(self._variables)
-        if options["reached"] is False and self._failed_task and self._failed_task.action == self._task.action:
-            return {**self._failed_task.result}  # no task of the phase: the turn after it
+        failed = self._failed_task
+        if (
+            options["reached"] is False
+            and failed
+            and failed.action == self._task.action
+            and FLUSHES not in failed.result
+        ):
+            return {**failed.result}  # no task of the phase: the turn after it
+        if options["reached"] and flushed(self._task, host, 0)[FLUSHES]:
+            return {**result, "changed": False, "next": "flush", "steps": [{"file": HANDLERS_STEP}]}
         self._windows = WindowsHost(self, self._variables) if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
-        host = self._variables["inventory_hostname"]
         notes = self._play_directory() / "notes" / digest(host)
         self._notes = Notes(notes, fresh=options["reached"] is None, began=time.monotonic())
         try:

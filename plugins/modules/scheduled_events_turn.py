@@ -215,6 +215,11 @@ options:
       - Leave this option out in the first call of a run. Later calls take the other options from the first one, except
         for O(fallback_credentials).
     type: bool
+  flushes:
+    description:
+      - Give RV(flushes) of the call before, or V(0), in a call after C(meta=flush_handlers). The call only returns
+        whether handlers are still notified.
+    type: int
   within_maintenance:
     description:
       - Whether the role C(rolling_maintenance) calls the module for the hosts of a batch. Otherwise a play in batches
@@ -303,9 +308,15 @@ next:
     - The next step. V(prepare), V(started), V(recover) and V(advised) are phases. Pass the result of a phase to the
       next call as O(reached).
     - V(wait) means that another call is required. V(done) means that no call is required.
-  returned: success, without O(conclude)
+    - V(flush) means that a handler has notified one that is defined before it. Run the file of RV(steps), then call
+      again.
+  returned: success, without O(conclude) and O(flushes)
   type: str
   sample: prepare
+flushes:
+  description: How many times the handlers were flushed, if they have to be flushed once more. V(0) otherwise.
+  returned: with O(flushes)
+  type: int
 events:
   description: The events of the phase.
   returned: when RV(next) is a phase
@@ -321,7 +332,7 @@ steps:
     - The tasks files of the phase, in order.
     - V(load_balancer.yml) and V(handlers.yml) stand for files of the caller. V(load_balancer.yml) brings the host into
       the state RV(load_balancer). V(handlers.yml) runs the handlers that were notified.
-  returned: when RV(next) is a phase
+  returned: when RV(next) is a phase or V(flush)
   type: list
   elements: dict
   contains:

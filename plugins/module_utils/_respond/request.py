@@ -62,6 +62,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "fallback_control_node": {"type": "str", "default": "localhost"},
     "outcome": {"type": "dict"},
     "reached": {"type": "bool"},
+    "flushes": {"type": "int"},
     "within_maintenance": {"type": "bool", "default": False},
     "allow_skip_tags": {"type": "bool", "default": False},
     "of_role": {"type": "bool", "default": False},

@@ -38,6 +38,7 @@ OF_CONTROL_NODE = re.compile(
     r"|(audit_(control_node|credentials|subscriptions)|report_(days|history_directories|html|json|junit|otlp|scope))\Z"
 )
 
+FLUSHES = "flushes"
 ROLES = Path(__file__).parents[3] / "roles"
 NEAR = 0.88  # of difflib: "hook" is near "hooks", "hooks_web" is not
 
@@ -83,6 +84,22 @@ def runs_nothing(task: t.Any) -> bool:
 def includes_tasks(task: t.Any) -> bool:
     """Whether a task is ``include_tasks``, under each of its names."""
     return task.action in constants._ACTION_INCLUDE_TASKS
+
+
+def flushed(task: t.Any, host: str, before: int) -> dict[str, t.Any]:
+    """How many times the handlers of a host were flushed, if they have to be once more; 0 if none is notified.
+
+    Ansible runs them once, in the order of the play: one that a later one notifies would run after the next tasks.
+
+    :param before: the flushes before the one that has just ended.
+    :returns: a result, which is failed if they notify each other without an end.
+    """
+    handlers = [each for block in task.get_play().handlers for each in block.block]
+    left = [each.get_name() for each in handlers if host in map(str, each.notified_hosts)]
+    if left and before >= len(handlers):
+        problem = f"the handlers {', '.join(left)} notify each other without an end. Remove a notify"
+        return {"failed": True, "msg": problem, FLUSHES: 0}
+    return {FLUSHES: before + 1 if left else 0}
 
 
 def name_of(plugin: t.Any) -> str:

@@ -10,26 +10,34 @@ import re
 
 import pytest
 from emulation import until
-from responders import AHEAD, TASKS, TURN, approved_at, ended, result
+from responders import AHEAD, TASKS, TURN, approved_at, cancel_once_waited_for, ended, result
 
 MANUAL = ("--manual-clock", "--rate-limit", "0")
 
 
+def a_handler(name, notify):
+    """A handler that notifies another one."""
+    return {"name": name, "ansible.builtin.debug": {}, "changed_when": True, "notify": notify}
+
+
 def play_with_handler(strategy="free", **keywords):
+    """A play whose handlers are defined in front of those that notify them, so Ansible runs one at a time."""
     handlers = [
         {
-            "name": "Finish the change",
+            "name": "End the change",
             "ansible.builtin.fail": {"msg": "it cannot be finished"},
             "when": "handler_fails",
         },
         {
             "name": "Record the end of the change",
-            "listen": "Finish the change",
+            "listen": "End the change",
             "ansible.legacy.leave_trace": {
                 "path": "{{ vm_directory }}/finished",
                 "line": "{{ now().timestamp() }}",
             },
         },
+        a_handler("Continue the change", "End the change"),
+        a_handler("Finish the change", "Continue the change"),
     ]
     return {
         "hosts": "all",
@@ -50,16 +58,26 @@ def with_handler(*names, **more):
     return {name: {**plain, **more.get(name, {})} for name in names}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("strategy", ["linear", "free"])
 def test_a_notified_handler_has_ended_before_the_event_is_acknowledged(hosts_of, strategy):
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
-    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=with_handler("vm1", "vm2"))
+    trace = {"path": "{{ vm_directory }}/{{ load_balancer_state }}", "content": "{{ now().timestamp() }}"}
+    (hosts.directory / "balance.yml").write_text(json.dumps([{"ansible.legacy.leave_trace": trace}]))
+    balanced = {
+        "load_balancer_provider": "tasks",
+        "load_balancer_drain_tasks": str(hosts.directory / "balance.yml"),
+        "load_balancer_return_tasks": str(hosts.directory / "balance.yml"),
+    }
+    own = with_handler("vm1", "vm2", vm1=balanced, vm2=balanced)
+    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=own)
     assert run.rc == 0, run.output
     [at] = approved_at(hosts.emulator, event_id)
     for name in ("vm1", "vm2"):
         prepared, recovered = (hosts.directory / name / "finished").read_text().splitlines()
-        assert float(prepared) < at < float(recovered)
+        returned = (hosts.directory / name / "active").read_text()
+        assert float(prepared) < at < float(recovered) < float(returned)
         assert result(run, name)["recovered"] == [event_id]
 
 
@@ -92,6 +110,19 @@ def test_a_failing_handler_holds_the_event_and_the_next_run_finishes_the_work(ho
     run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=with_handler("vm1", "vm2"))
     assert run.rc == 0, run.output
     assert len(approved_at(hosts.emulator, event_id)) == 1
+
+
+def test_handlers_that_notify_each_other_without_an_end_prepare_nothing(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD)
+    handlers = [a_handler("Finish the change", "Again"), a_handler("Again", "Finish the change")]
+    started = hosts.start(playbook=[play_with_handler("linear", handlers=handlers)], host_vars=with_handler("vm1"))
+    cancel_once_waited_for(hosts.emulator, event_id, started, "vm1")
+    run = started.result()
+    assert run.rc == 2, run.output
+    assert hosts.emulator.posts() == []
+    failure = " ".join(result(run, "vm1")["failures"])
+    assert "notify each other without an end. Remove a notify" in failure
 
 
 def test_an_event_that_comes_while_another_one_is_waited_for_is_prepared_at_once(hosts_of):

@@ -19,10 +19,18 @@ BALANCED = {
     "rolling_maintenance_reboot_tasks": str(TASKS / "trace_reboot.yml"),
     "rolling_maintenance_health_tasks": str(TASKS / "trace_health.yml"),
 }
-HANDLER = {
+RESTART = {
     "name": "Restart the service",
     "ansible.builtin.shell": "echo restarted >> '{{ vm_directory }}/trace'; {{ handler | default('true') }}",
 }
+NOTIFYING = {
+    "name": "Write the configuration",
+    "listen": "Change the service",
+    "ansible.builtin.debug": {},
+    "changed_when": True,
+    "notify": "Restart the service",
+}
+HANDLERS = [RESTART, NOTIFYING]  # in this order, one flush does not run both
 
 
 @pytest.mark.core
@@ -31,7 +39,7 @@ def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_
     hosts = hosts_of("web1", "web2")
     # With the strategy free each host keeps to its own decision, also if Ansible takes their results at once.
     run = hosts.run(
-        play={"handlers": [HANDLER], "strategy": strategy},
+        play={"handlers": HANDLERS, "strategy": strategy},
         serial=2,
         env={"ANSIBLE_CALLBACKS_ENABLED": "record_results,gates_together"},
         **BALANCED,
@@ -49,7 +57,7 @@ def test_a_host_whose_handler_fails_stays_out_and_the_next_run_finishes_it(hosts
     balanced = {**BALANCED, "rolling_maintenance_reboot": "never", "rolling_maintenance_health_tasks": ""}
     run = hosts.run(
         rc=2,
-        play={"handlers": [HANDLER]},
+        play={"handlers": HANDLERS},
         serial=2,
         host_vars={"web1": {"handler": "false"}},
         rolling_maintenance_max_unavailable=2,
@@ -60,7 +68,7 @@ def test_a_host_whose_handler_fails_stays_out_and_the_next_run_finishes_it(hosts
     assert hosts.trace("web3") == []
     assert says(run, "return code. The host may be out of its load balancer. Fix the cause")
     assert says(run, "web1 failed or was lost, so no further host is taken down")
-    hosts.run(play={"handlers": [HANDLER]}, rolling_maintenance_max_unavailable=2, **balanced)
+    hosts.run(play={"handlers": HANDLERS}, rolling_maintenance_max_unavailable=2, **balanced)
     assert hosts.trace("web1")[-1] == "return"
     assert hosts.trace("web2").count("maintained") == 1
     assert hosts.trace("web3")[-1] == "return"

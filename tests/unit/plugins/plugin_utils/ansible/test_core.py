@@ -53,7 +53,8 @@ def manager(tmp_path):
 @pytest.fixture
 def play(manager):
     tasks = [{"block": [{"ansible.builtin.debug": {}}, {"meta": "noop"}, {"include_tasks": "more.yml"}]}]
-    given = {"hosts": "all", "gather_facts": False, "vars": {"of_play": 1}, "tasks": tasks}
+    handlers = [{"name": name, "ansible.builtin.debug": {}} for name in ("Restart", "Reload")]
+    given = {"hosts": "all", "gather_facts": False, "vars": {"of_play": 1}, "tasks": tasks, "handlers": handlers}
     return Play.load(given, variable_manager=manager, loader=manager._loader)
 
 
@@ -87,6 +88,15 @@ def test_meta_and_inclusions_are_known_under_each_name(tasks):
     assert [core.includes_tasks(task) for task in tasks] == [False, False, True]
     assert core.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
     assert core.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
+
+
+def test_handlers_that_are_notified_are_flushed_again_and_no_more_often_than_there_are(manager, play, tasks):
+    assert core.flushed(tasks[0], "web1", 0) == {"flushes": 0}
+    play.handlers[0].block[1].notify_host(manager._inventory.get_host("web1"))
+    assert [core.flushed(tasks[0], "web1", before) for before in (0, 1)] == [{"flushes": 1}, {"flushes": 2}]
+    message = "the handlers Reload notify each other without an end. Remove a notify"
+    assert core.flushed(tasks[0], "web1", 2) == {"failed": True, "msg": message, "flushes": 0}
+    assert core.flushed(tasks[0], "web2", 2) == {"flushes": 0}
 
 
 def test_what_a_template_omits_has_no_value(manager, play):
