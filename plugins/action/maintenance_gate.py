@@ -16,6 +16,7 @@ from ..module_utils._module import COMMON_OPTIONS
 from ..plugin_utils._ansible.core import arguments_of, play_id
 from ..plugin_utils._ansible.other_host import OtherHostError
 from ..plugin_utils._ansible.strategy import refuse_sharing
+from ..plugin_utils._ansible.tasks_files import TasksFiles
 from ..plugin_utils._gate.decision import GateError
 from ..plugin_utils._gate.gate import Gate
 from ..plugin_utils._gate.marking import mark
@@ -34,7 +35,8 @@ class ActionModule(ActionBase):
         try:
             if arguments["step"] == CHECK:
                 refuse_sharing(self._task, "rolling_maintenance")
-                refusal = refusal_of_role(variables, self._templar.template, "rolling_maintenance")
+                look = TasksFiles(self).path
+                refusal = refusal_of_role(variables, self._templar.template, look, "rolling_maintenance")
                 return {**result, "changed": False, **({"failed": True, "msg": refusal} if refusal else {})}
             if arguments["step"] == WAIT:
                 return {**result, "changed": False, **Gate(self, variables, arguments, store).wait()}

@@ -49,7 +49,7 @@ from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import HANDLERS_STEP, PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
-from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role, wrong_type
+from ..plugin_utils._respond.role import REQUIRED_FILES, failed_task, options_of_role, refusal_of_role, wrong_type
 from ..plugin_utils._windows.host import WindowsHost
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
@@ -83,20 +83,11 @@ class ActionModule(ArmAction):
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
         host = self._variables["inventory_hostname"]
-        if options["flushes"] is not None:
-            return {**result, "changed": False, **flushed(self._task, host, options["flushes"])}
         refuse_sharing(self._task, "respond")
         self._failed_task = failed_task(self._variables)
-        failed = self._failed_task
-        if (
-            options["reached"] is False
-            and failed
-            and failed.action == self._task.action
-            and FLUSHES not in failed.result
-        ):
-            return {**failed.result}  # no task of the phase: the turn after it
-        if options["reached"] and flushed(self._task, host, 0)[FLUSHES]:
-            return {**result, "changed": False, "next": "flush", "steps": [{"file": HANDLERS_STEP}]}
+        shown = self._without_a_turn(host, options)
+        if shown:
+            return {**result, "changed": False, **shown}
         self._windows = WindowsHost(self, self._variables) if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
@@ -128,6 +119,17 @@ class ActionModule(ArmAction):
         if following.get("next") in PHASES:
             self._leave(ends.of_unfinished(host, following), kind=ends.UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
+
+    def _without_a_turn(self, host: str, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """The failure of a turn before, or that handlers have to run again; empty if the host takes a turn."""
+        failed, reached = self._failed_task, options["reached"]
+        if options["flushes"] is not None:
+            return flushed(self._task, host, options["flushes"])
+        if reached is False and failed and failed.action == self._task.action and FLUSHES not in failed.result:
+            return failed.result  # no task of the phase: the turn after it
+        if reached and flushed(self._task, host, 0)[FLUSHES]:
+            return {"next": "flush", "steps": [{"file": HANDLERS_STEP}]}
+        return {}
 
     def _of_run(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The options of the first call of this run, with those of this call that are not kept.
@@ -283,18 +285,23 @@ class ActionModule(ArmAction):
         failed = self._failed_task
         if failed is None:
             return {**handed_out, "ok": bool(reached), "reason": ""}
-        tasks_file = self._options.get(f"{handed_out['phase']}_tasks") or ""
-        every = self._files.steps(tasks_file) if tasks_file else []
+        every = [step for path in self._files_of(handed_out["phase"]) for step in self._files.steps(path)]
         named = [step for step in every if step.is_of(failed.name, failed.action)]
-        # A module that ran has added its own arguments.
-        steps = [step for step in named if step.task.args.items() <= failed.args.items()] or named
+        steps = [step for step in named if step.has(failed.args)] or named
         place = steps[0].place if steps else "a role, a handler, or an included file"
         text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
         if not reached:
             return {**handed_out, "ok": False, "reason": text}
-        if all(step.rescued for step in steps) if steps else not self._lockstep:
+        rescued = [step.rescued for step in steps]
+        hidden = not self._lockstep or any(step.rescued and step.is_closed for step in every)
+        if all(rescued) if rescued else hidden:
             return {**handed_out, "ok": True, "reason": ""}
         return {**handed_out, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
+
+    def _files_of(self, phase: str) -> list[str]:
+        """The tasks files of the phase that are of the owner, with those of the load balancer."""
+        given = [self._variables[name] for name in REQUIRED_FILES if name in self._variables]
+        return [path for path in [self._options.get(f"{phase}_tasks"), *self._templar.template(given)] if path]
 
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
@@ -362,7 +369,7 @@ def _given(action: ArmAction, variables: t.Mapping[str, t.Any]) -> dict[str, t.A
     task, template = action._task, action._templar.template
     options: dict[str, t.Any] = {}
     if task.args.get("of_role"):
-        refusal = refusal_of_role(variables, template)
+        refusal = refusal_of_role(variables, template, TasksFiles(action).path)
         if refusal:
             raise AnsibleActionFail(refusal)
         options = options_of_role(variables, template)

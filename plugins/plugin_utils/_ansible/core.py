@@ -86,6 +86,11 @@ def includes_tasks(task: t.Any) -> bool:
     return task.action in constants._ACTION_INCLUDE_TASKS
 
 
+def includes_role(task: t.Any) -> bool:
+    """Whether a task is ``include_role``, under each of its names."""
+    return task.action in constants._ACTION_INCLUDE_ROLE
+
+
 def flushed(task: t.Any, host: str, before: int) -> dict[str, t.Any]:
     """How many times the handlers of a host were flushed, if they have to be once more; 0 if none is notified.
 

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import typing as t
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.action import ActionBase
 
-from .core import includes_tasks, role_of, runs_nothing
+from .core import includes_role, includes_tasks, role_of, runs_nothing
 
 # With these a host leaves the play, or its failure is forgotten, before the role can see the end of the tasks.
 ENDS_ROLE = "end_role"
+_TEMPLATE = re.compile(r"{{.*?}}|{%.*%}", re.DOTALL)
 LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play", ENDS_ROLE)
 
 
@@ -48,8 +50,17 @@ class TaskOfFile(t.NamedTuple):
     place: str
 
     def is_of(self, name: str, action: str) -> bool:
-        """Whether it is the task that Ansible names so."""
-        return (self.task.name or "", self.task.action) == (name, action)
+        """Whether it is the task that Ansible names so, once it has filled in what is templated."""
+        return self.task.action == action and _becomes(self.task.name or "", name)
+
+    def has(self, arguments: t.Mapping[str, t.Any]) -> bool:
+        """Whether these arguments of a task can be its own. A module that ran has added others."""
+        return all(_becomes(value, arguments.get(name)) for name, value in self.task.args.items())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it includes tasks that are not looked at: those of a role, or of a file with a templated name."""
+        return includes_role(self.task) or (includes_tasks(self.task) and "{{" in _file_of(self.task))
 
 
 class TasksFiles:
@@ -99,7 +110,7 @@ class TasksFiles:
             step = TaskOfFile(task, is_rescued, task.get_path() or path)
             yield step
             if includes_tasks(step.task):
-                name = str(step.task.args.get("_raw_params") or step.task.args.get("file"))
+                name = _file_of(step.task)
                 included = os.path.join(os.path.dirname(path), name)
                 if "{{" not in name and included not in (path, *within):
                     yield from self.steps(included, rescued=step.rescued, within=(path, *within))
@@ -141,6 +152,18 @@ class TasksFiles:
             role=role_of(self._action._task),
         )
         return blocks
+
+
+def _file_of(inclusion: t.Any) -> str:
+    return str(inclusion.args.get("_raw_params") or inclusion.args.get("file"))
+
+
+def _becomes(written: t.Any, value: t.Any) -> bool:
+    """Whether what is written in a file can become the value: each template in it, anything."""
+    parts = _TEMPLATE.split(written if isinstance(written, str) else json.dumps(written, default=str))
+    if len(parts) == 1:
+        return bool(written == value)
+    return not isinstance(written, str) or bool(re.fullmatch(".*".join(map(re.escape, parts)), str(value), re.DOTALL))
 
 
 def _tasks(entries: t.Sequence[t.Any], *, rescued: bool) -> t.Iterator[tuple[t.Any, bool]]:

@@ -13,7 +13,10 @@ from .context import Context
 from .play_coordinator import ClaimStatus
 
 # The reason of a phase that failed although no task of this host did.
-STOPPED = "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
+STOPPED = (
+    "no task of this host failed. A tasks file could not be included, or another host failed "
+    "(any_errors_fatal, run_once)"
+)
 
 
 class Conclusion:

@@ -24,10 +24,12 @@ from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
 from .._ansible.core import defaults_of, misspelled, options_of, rendered, tidy, typed_values
+from .._ansible.tasks_files import TasksFileError
 from .._azure import arm, pools
 
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
+Look = t.Callable[[str, str], t.Any]
 
 SPEC = {**COMMON_OPTIONS, **OPTIONS}
 GIVEN_TO_TASKS = ("respond_event", "respond_events")  # an extra variable would replace the event
@@ -88,8 +90,11 @@ def _given(variables: Variables, template: Template, names: t.Mapping[str, str])
     return rendered(template, raw, variables.get("omit"))
 
 
-def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
-    """Why the role does not begin: what it would only notice too late. Empty if it does."""
+def refusal_of_role(variables: Variables, template: Template, look: Look, role: str = "respond") -> str:
+    """Why the role does not begin: what it would only notice too late. Empty if it does.
+
+    :param look: looks at a tasks file, by the name of its variable and its path; it raises ``TasksFileError``.
+    """
     taken = [name for name in GIVEN_TO_TASKS if role == "respond" and name in variables]
     if taken:
         return f"{taken[0]} is set, but the role sets it for your tasks. Rename your variable"
@@ -97,7 +102,7 @@ def refusal_of_role(variables: Variables, template: Template, role: str = "respo
         _slice_problem(variables, template)
         or misspelled(variables, defaults_of(role), role)
         or _value_problem(variables, template, role)
-        or _balancer_problem(variables, template, f"{role}_load_balancer")
+        or _balancer_problem(variables, template, look, f"{role}_load_balancer")
     )
 
 
@@ -129,15 +134,15 @@ def _value_problem(variables: Variables, template: Template, role: str) -> str:
     return f"{role}_{wrong}" if wrong else ""
 
 
-def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
+def _balancer_problem(variables: Variables, template: Template, look: Look, choice: str) -> str:
     chosen = _given(variables, template, {choice: choice}).get(choice)
     is_chosen = chosen not in (None, "")
     if PROVIDER in variables or is_chosen:
         if is_chosen and not boolean(chosen, strict=False):
             return ""
         try:
-            wrong = _wrong_value(variables, template)
-        except (arm.ArmError, record.DrainError) as error:  # which says what to do
+            wrong = _wrong_value(variables, template, look)
+        except (arm.ArmError, record.DrainError, TasksFileError) as error:  # which says what to do
             return f"{error}, or set {choice} to false"
         if wrong:
             return f"{wrong}. Correct it, or set {choice} to false"
@@ -151,10 +156,10 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
     )
 
 
-def _wrong_value(variables: Variables, template: Template) -> str:
+def _wrong_value(variables: Variables, template: Template, look: Look) -> str:
     """What the role load_balancer would refuse when an event comes.
 
-    :raises ArmError: a pool cannot be meant; ``DrainError``: a probe cannot.
+    :raises ArmError: a pool cannot be meant; ``DrainError``: a probe cannot; ``TasksFileError``: a tasks file cannot.
     """
     specs = {name: spec for name, spec in options_of("load_balancer").items() if name not in UNCHECKED}
     given, later = {}, set()
@@ -173,16 +178,23 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     unknown = [name for name in balancers if name not in variables["hostvars"]]
     if (provider == "haproxy" and not balancers) or (provider in ("haproxy", "health_probe") and unknown):
         return f"{BALANCERS} is {balancers}, expected hosts of the inventory"
-    for name in FILES if provider == "tasks" else ():
-        path = Path(typed.get(name) or "")
-        if name not in later and not (path.is_file() if path.is_absolute() else name not in REQUIRED_FILES):
-            return f"{name} is '{typed.get(name) or ''}', expected the absolute path of a tasks file"
+    files = FILES if provider == "tasks" else ()
+    wrong = _wrong_file({name: typed.get(name) or "" for name in files if name not in later}, look)
     if str(provider).startswith("azure_") and POOLS not in later:
         _check_pools(str(provider), tidy(typed.get(POOLS) or []))
     if provider == "health_probe":
         probe = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
         health_probe.check_settings(probe, is_absolute)
-    return wrong_option(specs, typed)
+    return wrong or wrong_option(specs, typed)
+
+
+def _wrong_file(paths: t.Mapping[str, str], look: Look) -> str:
+    for name, path in paths.items():
+        if Path(path).is_absolute():
+            look(name, path)
+        elif name in REQUIRED_FILES:
+            return f"{name} is '{path}', expected the absolute path of a tasks file"
+    return ""
 
 
 def _check_pools(provider: str, ids: list[str]) -> None:

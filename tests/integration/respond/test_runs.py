@@ -150,6 +150,24 @@ def test_in_lockstep_a_host_that_waits_does_not_keep_another_one_from_preparing(
     assert len(approved_at(hosts.emulator, alone)) == len(approved_at(hosts.emulator, both)) == 1
 
 
+@pytest.mark.core
+def test_a_host_that_waits_recovers_although_a_run_once_task_of_another_one_failed(hosts_of):
+    hosts = hosts_of("vm1", "vm2")
+    first = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD, started_for=60)
+    second = hosts.emulator.schedule("Redeploy", "vm2", notice=AHEAD, started_for=AHEAD)
+    (hosts.directory / "once").write_text(json.dumps([{"ansible.builtin.command": "false", "run_once": True}]))
+    own = {"respond_recover_tasks": str(hosts.directory / "once")}
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
+    started = hosts.ansible.start_playbook([play], inventory=hosts.inventory(vm1=own))
+    until(lambda: "recover failed" in started.output or not started.running, what="the failed recovery")
+    hosts.emulator.complete(second)
+    run = started.result()
+    assert run.rc == 2, run.output
+    assert result(run, "vm1")["failures"]
+    assert (result(run, "vm2")["recovered"], hosts.recoveries("vm2")) == ([second], [[second]])
+    assert approved_at(hosts.emulator, first)
+
+
 def test_an_idle_host_costs_three_results_one_run_of_the_module_and_one_line(hosts_of):
     hosts = hosts_of("vm1", options=MANUAL)
     strings = (

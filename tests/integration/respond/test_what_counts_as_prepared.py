@@ -19,6 +19,9 @@ def play(**keywords):
     return {"hosts": "all", "gather_facts": False, "roles": [RESPOND], **keywords}
 
 
+FAIL = {"name": "Fail", "ansible.builtin.command": "false"}
+
+
 def fail_on(host, **more):
     return {
         "name": f"Fail on {host}",
@@ -83,16 +86,39 @@ def test_what_the_play_ignores_is_a_failed_preparation_that_names_its_task_and_i
     assert hosts.remembered("vm3")[lost.lower()]["runs"]["prepare"]["outcome"] == "running"
 
 
-def test_what_a_user_ignores_or_rescues_in_the_tasks_themselves_stays_a_preparation(hosts_of, write):
-    hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
-    inner = write("inner.yml", [fail_on("vm2")])
-    rescued = {"block": [fail_on("vm2"), {"ansible.builtin.include_tasks": inner}], "rescue": [END]}
-    nameless = {name: value for name, value in fail_on("vm2").items() if name != "name"}
-    alike = [{"block": [nameless], "rescue": [END]}, {"ansible.builtin.command": "true"}]
-    path = write("drain.yml", [fail_on("vm1", ignore_errors=True), rescued, *alike, END])
-    inventory = hosts.inventory(vm1={"respond_prepare_tasks": path}, vm2={"respond_prepare_tasks": path})
-    run = hosts.ansible.start_playbook([play()], inventory=inventory).result()
+def rescued(*tasks):
+    return {"block": [*tasks], "rescue": [END]}
+
+
+def test_what_a_user_ignores_or_rescues_in_the_tasks_themselves_stays_a_preparation(hosts_of, write, tmp_path):
+    role = tmp_path / "roles" / "drain" / "tasks"
+    role.mkdir(parents=True)
+    (role / "main.yml").write_text(json.dumps([FAIL]))
+    name = "{{ inventory_hostname }}"
+    nameless = {"ansible.builtin.command": f"false {name}"}
+    inner = write("inner.yml", [FAIL])
+    tasks = {
+        "vm1": [{**FAIL, "ignore_errors": True}],
+        "vm2": [rescued(FAIL, {"ansible.builtin.include_tasks": inner})],
+        "vm3": [rescued(nameless), {"ansible.builtin.command": f"true {name}"}],
+        "vm4": [rescued({**FAIL, "name": f"Fail on {name}"})],
+        "vm5": [rescued({"ansible.builtin.include_tasks": "{{ respond_prepare_tasks | dirname }}/inner.yml"})],
+        "vm6": [rescued({"ansible.builtin.include_role": {"name": str(tmp_path / "roles" / "drain")}})],
+        "vm7": [],
+    }
+    own = {host: {"respond_prepare_tasks": write(f"{host}.yml", [*each, END])} for host, each in tasks.items()}
+    own["vm7"].update(
+        load_balancer_provider="tasks",
+        load_balancer_drain_tasks=write("drain.yml", [rescued(FAIL)]),
+        load_balancer_return_tasks=write("return.yml", [END]),
+    )
+    hosts = hosts_of(*tasks)
+    event_id = hosts.emulator.schedule("Redeploy", *tasks, notice=AHEAD, started_for=60)
+    started = hosts.ansible.start_playbook([play()], inventory=hosts.inventory(**own))
+    until(lambda: approved_at(hosts.emulator, event_id) or "prepare failed" in started.output, what="the outcome")
+    if not approved_at(hosts.emulator, event_id):
+        hosts.emulator.cancel(event_id)
+    run = started.result()
     assert run.rc == 0, run.output
     assert len(approved_at(hosts.emulator, event_id)) == 1
 
@@ -133,7 +159,7 @@ def test_a_failure_that_another_host_clears_is_no_preparation(hosts_of, tmp_path
     assert "as after meta: clear_host_errors" in failure
 
 
-def test_a_load_balancer_that_fails_is_not_blamed_on_the_tasks_file_of_the_user(hosts_of, write):
+def test_a_load_balancer_that_fails_is_named_with_its_own_tasks_file(hosts_of, write):
     hosts = hosts_of("vm1", "vm2")
     ids = {name: hosts.emulator.schedule("Redeploy", name, notice=AHEAD) for name in ("vm1", "vm2")}
     path = write("balancer.yml", [{"name": "Drain", "ansible.builtin.fail": {"msg": "the balancer is away"}}])
@@ -150,7 +176,7 @@ def test_a_load_balancer_that_fails_is_not_blamed_on_the_tasks_file_of_the_user(
     assert hosts.emulator.posts() == []
     for name in ids:
         failure = result(run, name)["failures"][0]
-        assert '"Drain" (a role, a handler, or an included file) failed: the balancer is away' in failure
+        assert f'"Drain" ({path}:2) failed: the balancer is away' in failure
 
 
 def test_a_tasks_file_with_which_a_host_would_leave_the_play_fails_that_host_at_the_start(hosts_of):

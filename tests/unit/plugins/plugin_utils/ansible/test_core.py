@@ -87,6 +87,8 @@ def test_meta_and_inclusions_are_known_under_each_name(tasks):
     assert [core.runs_nothing(task) for task in tasks] == [False, True, False]
     assert [core.includes_tasks(task) for task in tasks] == [False, False, True]
     assert core.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
+    for action, expected in (("include_role", True), ("ansible.builtin.include_role", True), ("import_role", False)):
+        assert core.includes_role(types.SimpleNamespace(action=action)) is expected
     assert core.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
 
 

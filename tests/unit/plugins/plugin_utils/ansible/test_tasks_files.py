@@ -136,6 +136,38 @@ def test_the_steps_of_a_file_say_where_they_are_and_whether_a_rescue_handles_the
 
 
 @pytest.mark.parametrize(
+    ("name", "arguments", "is_it"),
+    [
+        ("Close web1 (now)", {"path": "/srv/web1/out", "mode": 420, "owner": None, "lines": ["web1"]}, True),
+        ("Close web1 (now)", {"path": "/srv/a\nb/out", "mode": 420, "owner": "root", "lines": [], "more": 1}, True),
+        ("Close web1 now", {"path": "/srv/web1/out", "mode": 420, "lines": []}, False),
+        ("Close web1 (now)", {"path": "/srv/web1/in", "mode": 420, "lines": []}, False),
+        ("Close web1 (now)", {"path": "/srv/web1/out", "mode": 493, "lines": []}, False),
+    ],
+)
+def test_a_task_with_templates_is_known_by_what_is_written_around_them(files, written, name, arguments, is_it):
+    own = {"path": "/srv/{{ host }}/out", "mode": 420, "owner": "{% if a %}a{% endif %}", "lines": ["{{ host }}"]}
+    task = {"name": "Close {{ host }} (now)", "ansible.builtin.file": own}
+    [step] = files.steps(written([task]))
+    assert (step.is_of(name, "ansible.builtin.file") and step.has(arguments)) is is_it
+    assert not step.is_of(name, "ansible.builtin.copy")
+
+
+@pytest.mark.parametrize(
+    ("inclusion", "is_closed"),
+    [
+        ({"ansible.builtin.include_role": {"name": "drain"}}, True),
+        ({"ansible.builtin.include_tasks": "{{ kind }}.yml"}, True),
+        ({"ansible.builtin.include_tasks": {"file": "{{ kind }}.yml"}}, True),
+        ({"ansible.builtin.include_tasks": "more.yml"}, False),
+        ({"ansible.builtin.command": "{{ command }}"}, False),
+    ],
+)
+def test_an_inclusion_is_closed_if_nothing_shows_what_it_includes(files, written, inclusion, is_closed):
+    assert next(files.steps(written([inclusion], more_yml=[DRAIN]))).is_closed is is_closed
+
+
+@pytest.mark.parametrize(
     ("variables", "expected"),
     [
         ({}, ""),

@@ -866,7 +866,8 @@ def test_others_learn_what_a_host_did_last(host):
 def test_a_phase_that_ended_without_a_failed_task_says_so(host):
     host.responds(shown("prepare"))
     reason = (
-        "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
+        "no task of this host failed. A tasks file could not be included, or another host failed "
+        "(any_errors_fatal, run_once)"
     )
     end = host.responds(shown("done"), fresh=False, outcome=prepared(ok=False, reason=""))
     assert end["respond_result"]["failures"] == [f"prepare failed for Reboot A1: {reason}"]

@@ -11,11 +11,12 @@ from ansible.errors import AnsibleError
 
 from plugins.module_utils._module import COMMON_OPTIONS
 from plugins.module_utils._respond.request import OPTIONS
+from plugins.plugin_utils._ansible.tasks_files import TasksFileError
+from plugins.plugin_utils._respond import role as role_module
 from plugins.plugin_utils._respond.role import (
     TIMES,
     failed_task,
     options_of_role,
-    refusal_of_role,
     wrong_type,
 )
 
@@ -24,6 +25,16 @@ OF_THE_PLAYBOOK = {"hosts", "become"}
 RESULT = {"msg": "no space left", "failed": True}
 POOL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
 IN_A_POOL = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_pools": [POOL]}
+
+
+def look(variable, path):
+    """Stands for a look at a tasks file, as far as its path."""
+    if not pathlib.Path(path).is_file():
+        raise TasksFileError(f"{variable} is {path}, expected a file")
+
+
+def refusal_of_role(variables, template, role="respond"):
+    return role_module.refusal_of_role(variables, template, look, role)
 
 
 def as_it_is(value):
@@ -269,7 +280,8 @@ def test_a_tasks_file_of_a_load_balancer_that_is_missing_is_refused_at_the_start
     template = templating({"{{ later }}": AnsibleError()})
     refusal = refusal_of_role({"load_balancer_provider": "tasks", **files, variable: value}, template)
     expected = f"{variable} is '{value or ''}', expected the absolute path of a tasks file. Correct it, or set respond_"
-    assert refusal == "" if right else refusal.startswith(expected)
+    missing = f"{variable} is /missing.yml, expected a file, or set respond_load_balancer to false"
+    assert refusal == "" if right else refusal == missing or refusal.startswith(expected)
 
 
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
