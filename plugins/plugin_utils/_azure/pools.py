@@ -49,8 +49,9 @@ class PoolMember(t.NamedTuple):
 
     @classmethod
     def of(cls, key: str) -> PoolMember:
-        target, pool, name = key.split(" ", 2)
-        return cls(target, pool, name)
+        """The member with this key. Where another provider has noted a place of its own, it is in no pool."""
+        words = key.split(" ", 2)
+        return cls(*words) if len(words) == len(cls._fields) else cls(key, "", "")
 
 
 def api_version_of(target: str) -> str:

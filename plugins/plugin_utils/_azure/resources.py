@@ -41,7 +41,7 @@ def bring(
 
     :param body: the resource as it was read last.
     :param change: ``change(body)`` is what to write, or None if that is not needed.
-    :param setting: the option of the user for ``timeout``.
+    :param setting: the option of the user for ``timeout``; empty if that is not what decides it.
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
     api_version = pools.api_version_of(target)
@@ -70,8 +70,9 @@ def bring(
                     sent = sent or error.fleeting
             if arm.clock.monotonic() + pause >= give_up_at:
                 raise ArmError(
-                    f"{target} was not changed within {timeout:g} s: {problem}. Wait until the change has ended, or "
-                    f"raise {setting}, and run this task again"
+                    f"{target} was not changed within {timeout:.0f} s: {problem}. Wait until the change has ended"
+                    + (f", or raise {setting}" if setting else "")
+                    + ", and run this task again"
                 )
             arm.clock.sleep(pause)
             body = arm.read(target, api_version)
@@ -186,14 +187,14 @@ class Resources:
                 return None
             return changed or body
 
-        body = orders.recall(FRESH_FOR, lambda: self._read(target))
+        body, left = orders.recall(FRESH_FOR, lambda: self._read(target)), self._arm.left()
         return bring(
             self._arm,
             target,
             body,
             change,
-            timeout=self._seconds(),
-            setting="load_balancer_azure_operation_timeout",
+            timeout=max(0.0, min(self._timeout, left)),
+            setting="load_balancer_azure_operation_timeout" if self._timeout <= left else "",
         )
 
     def _seconds(self) -> float:

@@ -89,10 +89,10 @@ class Pooled(Drain):
     def describe(self, left: float) -> str:
         drain_time, timeout = self.stage["drain_time"], self.options["drain_timeout"]
         had = max(0.0, drain_time - left)
-        return (
-            f"it gets no new connections, but its connections had {had:.0f} s of {drain_time:g} s to end. "
-            f"load_balancer_drain_timeout is {timeout:g} s"
-        )
+        limit = f"load_balancer_drain_timeout is {timeout:g} s"
+        if timeout >= drain_time:
+            limit = "NotBefore or load_balancer_deadline left no more"
+        return f"it gets no new connections, but its connections had {had:.0f} s of {drain_time:g} s to end. {limit}"
 
     def return_seconds(self) -> float:
         return float(self.options["operation_timeout"])
@@ -174,5 +174,5 @@ class Pooled(Drain):
 
 def _names(keys: t.Iterable[str]) -> str:
     """The pools, as people call them."""
-    shown = dict.fromkeys("/".join(PoolMember.of(key).pool.split("/")[-3::2]) for key in keys)
+    shown = dict.fromkeys("/".join(PoolMember.of(key).pool.split("/")[-3::2]) or key for key in keys)
     return ", ".join(shown)

@@ -356,7 +356,7 @@ def test_connections_that_got_less_time_than_azure_gives_are_a_failure_unless_it
     assert "of 500 s to end" in result["msg"]
     result = host(on_timeout="continue", drain_timeout=0.0).drain({})
     assert not result.get("failed")
-    assert "its connections had 0 s of 500 s to end" in result["msg"]
+    assert "its connections had 0 s of 500 s to end. load_balancer_drain_timeout is " in result["msg"]
 
 
 def test_a_host_that_a_user_put_back_during_the_drain_is_named(arm, host):
@@ -416,6 +416,19 @@ def test_a_return_that_azure_refuses_holds_no_other_holder_up_and_is_finished_by
     web1.restore({})
     assert arm.states() == {"a": "None"}
     assert not web1.record.read().holders
+
+
+@pytest.mark.parametrize("place", ["flag", "lb1/www", "found"])
+def test_what_another_provider_noted_of_the_host_is_named_and_left_to_it(arm, host, place):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    maintenance = host(holder="rolling_maintenance")
+    take_note(maintenance.record, {**DEFAULTS, "state": "held", "holder": "respond", "found": {place: "ready"}})
+    maintenance.drain({})
+    assert arm.states() == {"a": "Down"}
+    host().restore({})
+    msg = maintenance.restore({})["msg"]
+    assert msg == f"not put back in {place}, which load_balancer_azure_pools does not list any more"
+    assert arm.states() == {"a": "None"}
 
 
 def test_in_check_mode_a_return_writes_nothing_and_names_the_pools(arm, host):
@@ -675,7 +688,8 @@ def test_connections_get_their_time_when_azure_has_carried_out_a_change_that_too
 
 @pytest.mark.usefixtures("slow_arm")
 @pytest.mark.parametrize(
-    ("seconds", "problem"), [(60.0, "was not changed within 60 s: "), (0.0, "no time is left to send it")]
+    ("seconds", "problem"),
+    [(60.0, "within 60 s: .* has ended, and run this task again$"), (0.0, "no time is left to send it")],
 )
 def test_a_change_that_takes_longer_than_the_time_there_is_fails_the_drain(host, clock, seconds, problem):
     with pytest.raises((DrainError, ArmError), match=problem):
@@ -701,7 +715,7 @@ def test_the_time_of_connections_ends_with_the_time_there_is(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     result = host(finish_within=50.0, drain_time=300.0).drain({})
     assert result["failed"]
-    assert "its connections had" in result["msg"]
+    assert "s of 300 s to end. NotBefore or load_balancer_deadline left no more" in result["msg"]
     assert clock.now <= 1055
 
 
