@@ -27,7 +27,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     **ARM_OPTIONS,
 }
 # Variables of the role, which may differ from host to host
-SERVER, BACKENDS = "load_balancer_haproxy_server", "load_balancer_haproxy_backends"
+BALANCERS, SERVER, BACKENDS = (f"load_balancer_haproxy_{each}" for each in ("hosts", "server", "backends"))
 POOLS, INTERFACES, ADDRESSES = (f"load_balancer_azure_{each}" for each in ("pools", "network_interfaces", "addresses"))
 
 
@@ -51,12 +51,16 @@ class ActionModule(ArmAction):
     def _on_balancers(
         self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]
     ) -> Traffic:
-        with balancers_of(self, variables, options) as balancers:
-            traffic = balancers.traffic()
-        found = {
-            host: _gets_traffic(traffic.get(own.get(SERVER) or host, {}), _names(host, own, BACKENDS))
-            for host, own in hosts.items()
-        }
+        behind: dict[tuple[str, ...], list[str]] = {}
+        for host, own in hosts.items():
+            behind.setdefault(tuple(_names(host, own, BALANCERS) or options["balancers"]), []).append(host)
+        found: dict[str, bool | None] = {}
+        for names, members in behind.items():
+            with balancers_of(self, variables, {**options, "balancers": list(names)}) as balancers:
+                traffic = balancers.traffic()
+            for host in members:
+                backends = traffic.get(hosts[host].get(SERVER) or host, {})
+                found[host] = _gets_traffic(backends, _names(host, hosts[host], BACKENDS))
         out, unknown = ([host for host, gets in found.items() if gets is wanted] for wanted in (False, None))
         return Traffic(out, unknown)
 

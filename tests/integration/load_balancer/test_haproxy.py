@@ -275,11 +275,14 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         {**module_task("haproxy_servers_info", {**read, **selection}), "name": name}
         for name, selection in selections.items()
     ]
-    asked = ["web1", "web2", "lb1", "limited"]
+    haproxy_fleet.lb2.command("set server www/web2 state maint")
+    asked = ["web1", "web2", "lb1", "limited", "elsewhere"]
     survey = {"provider": "haproxy", "hosts": asked, "balancers": ["lb1"], "become": False, **read}
     tasks.append({**module_task("load_balancer_info", survey), "name": "out"})
     limited = {**LOCAL, "load_balancer_haproxy_server": "web1", "load_balancer_haproxy_backends": "www"}
-    hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL, "limited": limited}
+    elsewhere = {**LOCAL, "load_balancer_haproxy_server": "web2", "load_balancer_haproxy_hosts": "lb2"}
+    hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL, "limited": limited, "elsewhere": elsewhere}
+    hosts["lb2"] = {**LOCAL, "load_balancer_haproxy_socket": str(haproxy_fleet.lb2.reader)}
     run = ansible.run_playbook([play(tasks, hosts="lb1")], inventory={"all": {"hosts": hosts}}, check=True)
     results = {name: run.one(task=name) for name in (*selections, "out")}
     shown = {name: {f"{each['backend']}/{each['server']}" for each in results[name]["servers"]} for name in selections}
@@ -290,7 +293,7 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         "none": set(),
     }
     assert results["host"]["found"] == {"www": "ready", "api": "MAINT"}
-    assert (results["out"]["hosts_without_traffic"], results["out"]["unknown"]) == (["web1"], ["lb1"])
+    assert (results["out"]["hosts_without_traffic"], results["out"]["unknown"]) == (["web1", "elsewhere"], ["lb1"])
     assert not any(result["changed"] for result in results.values())
 
 

@@ -188,7 +188,7 @@ def bare(ansible):
     modules = SUPPORTED
     tasks = [module_task(module, arguments) for module, arguments in modules.items()]
     role = {"name": "role", "ansible.builtin.include_role": {"name": f"{COLLECTION}.poller"}}
-    balancers = module_task("load_balancer_info", {"provider": "haproxy", "hosts": [], "balancers": ["windows"]})
+    balancers = module_task("load_balancer_info", {"provider": "haproxy", "hosts": ["linux"], "balancers": ["windows"]})
     hosts = {"windows": WINDOWS, "linux": LOCAL}
     hosts.update({kind: {**LOCAL, **variables} for kind, variables in POLLER.items()})
     plays = [
