@@ -10,8 +10,9 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
-  - With O(provider=haproxy), a host is out if at least one of O(balancers) gives it no traffic. Its server has the name
-    in the variable C(load_balancer_haproxy_server) of the host. If its variable C(load_balancer_haproxy_backends) names
+  - With O(provider=haproxy), a host is out if at least one of its balancers gives it no traffic. They are those of the
+    variable C(load_balancer_haproxy_hosts) of the host, or O(balancers) without it. Its server has the name in the
+    variable C(load_balancer_haproxy_server) of the host. If its variable C(load_balancer_haproxy_backends) names
     backends, only these count. The runtime sockets need no C(level admin).
   - With the providers of Azure, a host is out if it is not a member of one of its pools, or if its admin state in a
     pool of Azure Load Balancer is V(Down). Its pools, and its network interfaces and addresses, are the variables
