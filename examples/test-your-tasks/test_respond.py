@@ -14,8 +14,8 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-COLLECTIONS = pathlib.Path(os.environ.get("ANSIBLE_COLLECTIONS_PATH", pathlib.Path.home() / ".ansible" / "collections"))
-PROGRAM = COLLECTIONS / "ansible_collections/maintops/scheduled_events/roles/emulator/files/scheduled-events-emulator"
+PATHS = os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(pathlib.Path.home() / ".ansible" / "collections")).split(":")
+PROGRAM = "ansible_collections/maintops/scheduled_events/roles/emulator/files/scheduled-events-emulator"
 
 
 @pytest.fixture
@@ -25,13 +25,14 @@ def emulator(tmp_path):
     (tmp_path / "fleet.json").write_text(json.dumps(fleet))
     environment = {**os.environ, "PYTHON": sys.executable}
     started = tmp_path / "control"
-    serve = [PROGRAM, "serve", "--fleet", tmp_path / "fleet.json", "--port", "0", "--control", "127.0.0.1:0"]
+    program = next(found for found in (pathlib.Path(path) / PROGRAM for path in PATHS) if found.exists())
+    serve = [program, "serve", "--fleet", tmp_path / "fleet.json", "--port", "0", "--control", "127.0.0.1:0"]
     process = subprocess.Popen([*serve, "--started-file", started], env=environment)
     while not started.exists() and process.poll() is None:
         time.sleep(0.1)
 
     def command(*words):
-        line = [PROGRAM, "--control", started.read_text().strip(), "--json", *words]
+        line = [program, "--control", started.read_text().strip(), "--json", *words]
         return json.loads(subprocess.check_output(line, env=environment, text=True))
 
     yield command

@@ -54,6 +54,7 @@ def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansibl
     assert [step for step in sequence if not (copied / SCENARIO / f"{step}.yml").exists()] == []
     steps = [(step, 0) for step in sequence[sequence.index("prepare") : sequence.index("verify") + 1]]
     steps.insert(2, ("verify", 2))  # it must fail before the event
+    steps.insert(1, steps[0])  # as where a step of the preparation failed, and is repeated
     try:
         for step, status in steps:
             run = ansible.run_playbook(copied / SCENARIO / f"{step}.yml", inventory=inventory, extra_vars=here)
@@ -67,6 +68,8 @@ def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansibl
         everywhere = {**here, "emulator_control_address": "::", "emulator_control_port": 1}
         run = ansible.run_playbook(copied / "page.yml", inventory=inventory, extra_vars=everywhere)
         assert "http://[::1]:1/control/log" in run.output
+        run = ansible.run_playbook(copied / "page.yml", inventory=inventory, extra_vars=everywhere, check=True)
+        assert "Connection refused" not in run.output  # no emulator was started: the log is empty
     finally:
         ask(f"http://127.0.0.1:{here['emulator_control_port']}", "POST", "/control/shutdown", body="{}")
 

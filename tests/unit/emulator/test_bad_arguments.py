@@ -80,6 +80,14 @@ def test_a_wrong_argument_is_a_usage_error(outcome, words, message):
     assert message in errors
 
 
+def test_a_token_beside_a_user_in_the_url_of_event_grid_is_refused(outcome, tmp_path):
+    (tmp_path / "token").write_text("of-the-receiver")
+    (tmp_path / "fleet.json").write_text('{"vms": [{"name": "web1", "address": "127.0.10.1"}]}')
+    more = ("--event-grid-url", "http://me:secret@127.0.0.1:1/a@b", "--event-grid-token-file", tmp_path / "token")
+    status, errors = outcome("serve", "--fleet", *map(str, (tmp_path / "fleet.json", *more)))
+    assert (status, "has a user" in errors, "secret" in errors) == (1, True, False)
+
+
 @pytest.mark.parametrize(
     "control",
     ["https://127.0.0.1:1", "http://", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "a..b:1", "x" * 300, "é\udcff"],

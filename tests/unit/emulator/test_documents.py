@@ -170,6 +170,14 @@ def test_23_the_raw_fields_of_a_live_event_can_change_and_so_does_the_incarnatio
     assert after["DocumentIncarnation"] == before["DocumentIncarnation"] + 1
 
 
+@pytest.mark.parametrize("shown", [None, 7])
+def test_an_event_that_shows_no_id_or_a_wrong_one_is_acknowledged_by_no_request(emulate, shown):
+    served = emulate()
+    event_id = served.schedule("Reboot", "web1", overrides={"EventId": shown})
+    assert [served.post("web1", each).status for each in (str(shown), event_id)] == [400, 400]
+    assert served.events("web1")[0]["EventStatus"] == "Scheduled"
+
+
 def test_an_event_is_acknowledged_by_the_id_that_its_document_shows(emulate):
     served = emulate()
     served.schedule("Reboot", "web1", overrides={"EventId": "of-another-kind"})

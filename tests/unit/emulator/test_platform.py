@@ -290,6 +290,27 @@ def test_20_deallocation_clears_what_was_to_follow_for_the_vm_alone(simulate):
     assert [event.event_id for event in world.seen_by("web1")] == [both.event_id]
 
 
+@pytest.mark.parametrize(
+    ("gone", "expected"), [(["web2"], ["web1", "web3"]), (["web1", "web2"], ["web3"]), (["web1", "web2", "web3"], [])]
+)
+def test_20_what_was_to_follow_is_announced_without_the_vms_that_are_gone(simulate, gone, expected):
+    world = simulate()
+    first = world.schedule("Reboot", "alone")
+    specs = [parse_spec({"type": "Freeze", "vms": vms}) for vms in (["web1", "web2"], ["WEB1"], ["web3"])]
+    world.platform.reserve(specs)
+    for before, spec in zip([first.event_id, *(each.event_id for each in specs)], specs):
+        world.platform.follow(before, spec)
+    for name in gone:
+        world.platform.deallocate(world.machine(name))
+    seen = []
+    world.platform.cancel(first.event_id)
+    while world.platform.events():
+        [event] = world.platform.events()
+        seen += event.resources
+        world.platform.cancel(event.event_id)
+    assert sorted(set(seen)) == expected
+
+
 def test_20_deallocation_takes_the_vm_out_of_an_event_of_several(simulate):
     world = simulate()
     event = world.schedule("Reboot", "web1", "web2")

@@ -6,6 +6,7 @@
 
 import json
 import socket
+import time
 
 import pytest
 
@@ -69,6 +70,42 @@ def test_02_a_host_that_lags_refuses_a_version_that_others_know(emulate, status)
     served = emulate(newest_version="2019-08-01", unknown_version_status=status)
     assert served.get("web1", version="2020-07-01").status == status
     assert served.get("web1", version="2019-08-01").status == 200
+
+
+@pytest.fixture
+def begin(emulate):
+    """Return a function that sends the head of a POST to web1 and gives its connection, and the emulator."""
+    served = emulate()
+    port = int(served.endpoint("web1").rpartition(":")[2])
+
+    def begin(*headers):
+        connection = socket.create_connection(("127.0.10.1", port), timeout=30)
+        head = [f"POST {EVENTS} HTTP/1.1", "Host: web1", "Metadata: true", *headers, "", ""]
+        connection.sendall("\r\n".join(head).encode())
+        return connection, served
+
+    return begin
+
+
+def test_a_client_that_waits_until_its_body_is_wanted_is_told_to_go_on(begin):
+    connection, served = begin("Expect: 100-continue", "Content-Length: 80", "Connection: close")
+    with connection, connection.makefile("rb") as answer:
+        assert answer.readline() == b"HTTP/1.1 100 Continue\r\n"
+        event_id = served.schedule("Reboot", "web1")
+        body = json.dumps({"StartRequests": [{"EventId": event_id}]}, separators=(",", ":"))
+        connection.sendall(body.encode().ljust(80))
+        assert answer.readline() == b"\r\n"
+        assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+def test_a_post_whose_body_breaks_off_is_logged_as_a_bad_one(begin):
+    connection, served = begin("Content-Length: 50")
+    connection.sendall(b"{}")
+    connection.close()
+    while not served.control("GET", "log").json["log"]:
+        time.sleep(0.01)
+    [entry] = served.control("GET", "log").json["log"]
+    assert (entry["kind"], entry["status"]) == ("post", 400)
 
 
 def test_06_the_enabling_call_waits_and_so_do_calls_meanwhile(emulate):

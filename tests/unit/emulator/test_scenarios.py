@@ -141,6 +141,7 @@ def test_22_a_second_event_for_the_same_vm_follows_at_once(simulate):
         ("user_reboot", {"vms": ["web1"], "type": "Freeze"}, "type: given by the scenario user_reboot"),
         ("user_reboot", {"vms": ["web1"], "notices": 1}, "notices: unknown key"),
         ("user_reboot", {"vms": ["web1", "alone"]}, "are in 2 scopes"),
+        ("spot_eviction", {"vms": ["mySpotVM", "MYSPOTVM"]}, "vms: a VM is named twice, expected each once"),
     ],
 )
 def test_a_scenario_that_cannot_be_played_schedules_nothing(simulate, name, value, message):

@@ -131,9 +131,9 @@ class Event:
         return self.spec.event_id
 
     @property
-    def shown_id(self) -> str:
+    def shown_id(self) -> Any:
         """The EventId that documents show, which acknowledges the event."""
-        return str(self.overrides.get("EventId", self.event_id))
+        return self.overrides.get("EventId", self.event_id)
 
     def to_json(self) -> dict[str, Any]:
         """Return the event as the control API shows it."""

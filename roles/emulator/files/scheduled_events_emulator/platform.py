@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Callable
 
@@ -89,6 +89,11 @@ class Journal:
     def since(self, seq: int = 0) -> list[dict[str, Any]]:
         """Return the entries after number ``seq``, oldest first."""
         return [entry for entry in self._entries if entry["seq"] > seq]
+
+
+def _without(machine: Machine, spec: EventSpec) -> EventSpec:
+    """The event without a VM that was deallocated."""
+    return replace(spec, vms=tuple(name for name in spec.vms if name.lower() != machine.name.lower()))
 
 
 class Platform:
@@ -254,9 +259,9 @@ class Platform:
             event.resources.remove(machine.resource_name)
             self._scopes[event.scope].changed(event.spec.event_type)
             self._log("cleared", event, vm=machine.name)
+        for specs in self._followers.values():
+            specs[:] = [_without(machine, spec) for spec in specs]
         for event in alone:
-            followers = self._followers.get(event.event_id.lower(), [])
-            followers[:] = [each for each in followers if {name.lower() for name in each.vms} != {machine.name.lower()}]
             self._go_on_after(event)
         cleared = [event.event_id for event in own]
         self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
@@ -274,7 +279,9 @@ class Platform:
 
         Unless ``partly``, one unknown id keeps all from being approved.
         """
-        array = {event.shown_id.lower(): event for event in self.scope_state(machine).events.values()}
+        own = self.scope_state(machine).events.values()
+        # No request can name an event that shows no id, or one that is not a text.
+        array = {event.shown_id.lower(): event for event in own if isinstance(event.shown_id, str)}
         unknown = [event_id for event_id in event_ids if event_id.lower() not in array]
         if unknown and not partly:
             return [], unknown
@@ -334,8 +341,14 @@ class Platform:
         """Go on with what waited for an event: Terminates beside it, and events to be announced after it."""
         for other in [peer for peer in self._peers(event) if peer.approved_at is not None][:1]:
             self._when_all_approved(other)
-        for spec in self._followers.pop(event.event_id.lower(), []):
-            self.announce(spec)
+        self._announce_after(event.event_id)
+
+    def _announce_after(self, event_id: str) -> None:
+        for spec in self._followers.pop(event_id.lower(), []):
+            if spec.vms:
+                self.announce(spec)
+            else:  # all of its VMs were deallocated since it was planned
+                self._announce_after(spec.event_id)
 
     # Details
 

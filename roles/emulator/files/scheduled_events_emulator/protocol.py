@@ -99,6 +99,13 @@ def _answer(body: bytes, *, status: int = 200, content_type: str = JSON, **heade
     return web.Response(body=body, status=status, headers={"Content-Type": content_type, **headers})
 
 
+async def _body(request: web.BaseRequest) -> bytes:
+    """Read the body, for which some clients wait until they are told to go on (RFC 9110, section 10.1.1)."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return await request.read()
+
+
 STATUS_KINDS = ("status", "redirect", "closed")  # faults that the log names by their status
 
 
@@ -145,7 +152,7 @@ class Imds:
                 if failed is not None:
                     return failed
             return await self._serve(request, caller, path)
-        except web.RequestPayloadError:
+        except (web.RequestPayloadError, ConnectionError):
             refused = _malformed("it cannot be decoded")
         except web.HTTPRequestEntityTooLarge:
             refused = _malformed("it is too large")
@@ -218,7 +225,7 @@ class Imds:
         if kind == "name":
             return _serve_instance(request, caller.machine)
         # What a POST asks for is read whole before anything waits.
-        body = await request.read() if request.method == "POST" else b""
+        body = await _body(request) if request.method == "POST" else b""
         await self._enable(caller)
         if request.method == "POST":
             return self._serve_post(caller, body)
@@ -271,7 +278,7 @@ class Imds:
 
     async def _fail(self, fault: Fault, request: web.BaseRequest, caller: Caller) -> web.Response | None:
         """Let ``fault`` answer the request; None leaves the answer, after a delay, to the service."""
-        body = await request.read() if request.method == "POST" else b""
+        body = await _body(request) if request.method == "POST" else b""
         if fault.delay > 0:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(fault.cleared.wait(), fault.delay)

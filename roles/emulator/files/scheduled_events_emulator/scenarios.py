@@ -107,6 +107,8 @@ def start_scenario(name: str, value: Any, platform: Platform) -> list[str]:
         if key in value:
             raise InputError(f"{key}: given by the scenario {name}, expected no value. Leave it out")
     machines = [platform.fleet.find(vm) for vm in names]
+    if len({machine.name for machine in machines}) != len(machines):
+        raise InputError("vms: a VM is named twice, expected each once")
     fields = {**template, **value}
     specs = [parse_spec({**fields, "vms": [machine.name for machine in group]}) for group in cut(machines)]
     platform.reserve(specs)
