@@ -49,7 +49,7 @@ class PoolMember(t.NamedTuple):
 
     @classmethod
     def of(cls, key: str) -> PoolMember:
-        """The member with this key. Where another provider has noted a place of its own, it is in no pool."""
+        """The member with this key. Where another provider has noted another place, it is in no pool."""
         words = key.split(" ", 2)
         return cls(*words) if len(words) == len(cls._fields) else cls(key, "", "")
 

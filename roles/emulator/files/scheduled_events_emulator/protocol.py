@@ -100,7 +100,7 @@ def _answer(body: bytes, *, status: int = 200, content_type: str = JSON, **heade
 
 
 async def _body(request: web.BaseRequest) -> bytes:
-    """Read the body, for which some clients wait until they are told to go on (RFC 9110, section 10.1.1)."""
+    """Read the body, for which some clients wait until they may send it (RFC 9110, section 10.1.1)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     return await request.read()
