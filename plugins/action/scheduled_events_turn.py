@@ -126,7 +126,7 @@ class ActionModule(ArmAction):
         if options["flushes"] is not None:
             return flushed(self._task, host, options["flushes"])
         if reached is False and failed and failed.action == self._task.action and FLUSHES not in failed.result:
-            return failed.result  # no task of the phase: the turn after it
+            return {**failed.result}  # no task of the phase: the turn after it
         if reached and flushed(self._task, host, 0)[FLUSHES]:
             return {"next": "flush", "steps": [{"file": HANDLERS_STEP}]}
         return {}
