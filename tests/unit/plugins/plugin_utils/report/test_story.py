@@ -384,6 +384,13 @@ def test_a_preparation_that_did_nothing_is_a_problem_whatever_the_policy(policy)
     assert lane.problem.startswith("the event started and nothing had prepared for it: ")
 
 
+def test_a_policy_that_holds_an_event_while_its_hooks_run_does_not_say_that_nothing_is_configured():
+    began, ended = NOTHING_RAN
+    held = a_fact("held", 1, reason="held by the policy: never")
+    lane = lane_of(announcement(), began, held, ended, a_fact("started", 900), a_fact("over", 1000))
+    assert lane.problem == "the event started and nothing had prepared for it: drain: exit status 77"
+
+
 def test_a_preparation_that_was_undone_and_then_did_nothing_is_a_problem():
     undone = [
         announcement(),
