@@ -49,7 +49,13 @@ from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import HANDLERS_STEP, PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
-from ..plugin_utils._respond.role import REQUIRED_FILES, failed_task, options_of_role, refusal_of_role, wrong_type
+from ..plugin_utils._respond.role import (
+    failed_task,
+    files_of_balancer,
+    options_of_role,
+    refusal_of_role,
+    wrong_type,
+)
 from ..plugin_utils._windows.host import WindowsHost
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
@@ -285,7 +291,9 @@ class ActionModule(ArmAction):
         failed = self._failed_task
         if failed is None:
             return {**handed_out, "ok": bool(reached), "reason": ""}
-        every = [step for path in self._files_of(handed_out["phase"]) for step in self._files.steps(path)]
+        own = self._options.get(f"{handed_out['phase']}_tasks") or ""
+        files = [own, *files_of_balancer(self._variables, self._templar.template)]
+        every = [step for path in filter(None, files) for step in self._files.steps(path)]
         named = [step for step in every if step.is_of(failed.name, failed.action)]
         steps = [step for step in named if step.has(failed.args)] or named
         place = steps[0].place if steps else "a role, a handler, or an included file"
@@ -297,11 +305,6 @@ class ActionModule(ArmAction):
         if all(rescued) if rescued else hidden:
             return {**handed_out, "ok": True, "reason": ""}
         return {**handed_out, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
-
-    def _files_of(self, phase: str) -> list[str]:
-        """The tasks files of the phase that are of the owner, with those of the load balancer."""
-        given = [self._variables[name] for name in REQUIRED_FILES if name in self._variables]
-        return [path for path in [self._options.get(f"{phase}_tasks"), *self._templar.template(given)] if path]
 
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float

@@ -9,6 +9,7 @@ As arguments of a task, each of these would be an expression that every worker o
 
 from __future__ import annotations
 
+import contextlib
 import re
 import typing as t
 from pathlib import Path
@@ -186,6 +187,15 @@ def _wrong_value(variables: Variables, template: Template, look: Look) -> str:
         probe = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
         health_probe.check_settings(probe, is_absolute)
     return wrong or wrong_option(specs, typed)
+
+
+def files_of_balancer(variables: Variables, template: Template) -> list[str]:
+    """The tasks files of a load balancer, as far as they are known."""
+    found: list[str] = []
+    for name in FILES:
+        with contextlib.suppress(AnsibleError):
+            found += map(str, filter(None, _given(variables, template, {name: name}).values()))
+    return found
 
 
 def _wrong_file(paths: t.Mapping[str, str], look: Look) -> str:

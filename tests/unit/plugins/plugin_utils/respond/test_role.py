@@ -16,6 +16,7 @@ from plugins.plugin_utils._respond import role as role_module
 from plugins.plugin_utils._respond.role import (
     TIMES,
     failed_task,
+    files_of_balancer,
     options_of_role,
     wrong_type,
 )
@@ -282,6 +283,13 @@ def test_a_tasks_file_of_a_load_balancer_that_is_missing_is_refused_at_the_start
     expected = f"{variable} is '{value or ''}', expected the absolute path of a tasks file. Correct it, or set respond_"
     missing = f"{variable} is /missing.yml, expected a file, or set respond_load_balancer to false"
     assert refusal == "" if right else refusal == missing or refusal.startswith(expected)
+
+
+def test_the_tasks_files_of_a_load_balancer_are_those_that_are_known():
+    template = templating({"{{ later }}": AnsibleError(), "{{ here }}/out.yml": "/srv/out.yml"})
+    names = {"drain": "{{ here }}/out.yml", "return": "{{ later }}", "find": "", "out": "/srv/of_the_gate.yml"}
+    variables = {f"load_balancer_{name}_tasks": value for name, value in names.items()}
+    assert files_of_balancer(variables, template) == ["/srv/out.yml"]
 
 
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
