@@ -86,6 +86,8 @@ def test_a_token_beside_a_user_in_the_url_of_event_grid_is_refused(outcome, tmp_
     more = ("--event-grid-url", "http://me:secret@127.0.0.1:1/a@b", "--event-grid-token-file", tmp_path / "token")
     status, errors = outcome("serve", "--fleet", *map(str, (tmp_path / "fleet.json", *more)))
     assert (status, "has a user" in errors, "secret" in errors) == (1, True, False)
+    status, errors = outcome("serve", "--fleet", str(tmp_path / "missing.json"), *map(str, more[2:]))  # without a URL
+    assert (status, "missing.json: No such file" in errors) == (1, True)
 
 
 @pytest.mark.parametrize(

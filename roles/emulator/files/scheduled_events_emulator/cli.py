@@ -142,7 +142,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     values = vars(arguments)
     settings = ServiceSettings(**{each.name: values[each.name] for each in dataclasses.fields(ServiceSettings)})
     delivery = {each.name: values[f"event_grid_{each.name}"] for each in dataclasses.fields(Delivery)}
-    if delivery["token"] and "@" in delivery["url"].partition("//")[2].partition("/")[0]:
+    if delivery["token"] and "@" in (delivery["url"] or "").partition("//")[2].partition("/")[0]:
         raise InputError("--event-grid-url has a user, and --event-grid-token-file a token, expected one of them")
     values["delivery"] = Delivery(**delivery)
     options = server.Options(**{each.name: values[each.name] for each in dataclasses.fields(server.Options)})
