@@ -25,7 +25,7 @@ def emulator(tmp_path):
     (tmp_path / "fleet.json").write_text(json.dumps(fleet))
     environment = {**os.environ, "PYTHON": sys.executable}
     started = tmp_path / "control"
-    program = next(found for found in (pathlib.Path(path) / PROGRAM for path in PATHS) if found.exists())
+    [program, *_others] = [found for found in (pathlib.Path(path) / PROGRAM for path in PATHS) if found.exists()]
     serve = [program, "serve", "--fleet", tmp_path / "fleet.json", "--port", "0", "--control", "127.0.0.1:0"]
     process = subprocess.Popen([*serve, "--started-file", started], env=environment)
     while not started.exists() and process.poll() is None:

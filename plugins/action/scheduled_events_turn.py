@@ -91,6 +91,9 @@ class ActionModule(ArmAction):
         host = self._variables["inventory_hostname"]
         refuse_sharing(self._task, "respond")
         self._failed_task = failed_task(self._variables)
+        is_first = options["reached"] is None and options["flushes"] is None
+        notes = self._play_directory() / "notes" / digest(host)
+        self._notes = Notes(notes, fresh=is_first, began=time.monotonic())
         shown = self._without_a_turn(host, options)
         if shown:
             return {**result, "changed": False, **shown}
@@ -98,8 +101,6 @@ class ActionModule(ArmAction):
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
-        notes = self._play_directory() / "notes" / digest(host)
-        self._notes = Notes(notes, fresh=options["reached"] is None, began=time.monotonic())
         try:
             self._options = options = self._of_run(options)
             self._published = Published(options["published_events"])
@@ -129,11 +130,16 @@ class ActionModule(ArmAction):
     def _without_a_turn(self, host: str, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """The failure of a turn before, or that handlers have to run again; empty if the host takes a turn."""
         failed, reached = self._failed_task, options["reached"]
+        phase = (self._notes["handed_out"] or {}).get("phase")
         if options["flushes"] is not None:
-            return flushed(self._task, host, options["flushes"])
+            shown = flushed(self._task, host, options["flushes"])
+            # Handlers without an end keep no host from its recovery.
+            return {FLUSHES: 0} if phase == "recover" and shown.get("failed") else shown
         if reached is False and failed and failed.action == self._task.action and FLUSHES not in failed.result:
             return {**failed.result}  # no task of the phase: the turn after it
-        if reached and flushed(self._task, host, 0)[FLUSHES]:
+        if reached and phase and not self._notes["flushed"] and flushed(self._task, host, 0)[FLUSHES]:
+            self._notes["flushed"] = True
+            self._notes.keep()
             return {"next": "flush", "steps": [{"file": HANDLERS_STEP}]}
         return {}
 
@@ -285,24 +291,28 @@ class ActionModule(ArmAction):
 
         :param reached: whether the tasks of the phase came to their end. A failure may be forgotten meanwhile.
         """
-        handed_out, self._notes["handed_out"] = self._notes["handed_out"], None
+        handed_out, self._notes["handed_out"], self._notes["flushed"] = self._notes["handed_out"], None, False
         if handed_out is None:
             return None
         failed = self._failed_task
         if failed is None:
             return {**handed_out, "ok": bool(reached), "reason": ""}
-        own = self._options.get(f"{handed_out['phase']}_tasks") or ""
-        files = [own, *files_of_balancer(self._variables, self._templar.template)]
-        every = [step for path in filter(None, files) for step in self._files.steps(path)]
+        if FLUSHES in failed.result:
+            return {**handed_out, "ok": False, "reason": failed.reason}
+        phase = handed_out["phase"]
+        balances = self._options["load_balancer"]
+        files = files_of_balancer(self._variables, self._templar.template, phase) if balances else []
+        own = self._options.get(f"{phase}_tasks") or ""
+        every = [step for path in filter(None, [own, *files]) for step in self._files.steps(path)]
         named = [step for step in every if step.is_of(failed.name, failed.action)]
         steps = [step for step in named if step.has(failed.args)] or named
         place = steps[0].place if steps else "a role, a handler, or an included file"
         text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
         if not reached:
             return {**handed_out, "ok": False, "reason": text}
-        rescued = [step.rescued for step in steps]
-        hidden = not self._lockstep or any(step.rescued and step.is_closed for step in every)
-        if all(rescued) if rescued else hidden:
+        certain = [step.rescued for step in steps if not step.is_templated]
+        hidden = not steps and (not self._lockstep or any(step.rescued and step.is_closed for step in every))
+        if hidden or (all(certain) if certain else any(step.rescued for step in steps)):
             return {**handed_out, "ok": True, "reason": ""}
         return {**handed_out, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
 

@@ -54,11 +54,22 @@ RECOVERY_UNCONFIGURED = ConditionKind(
     "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
 )
+FAILED_MISSING = ConditionKind(
+    "failed hooks missing",
+    "over, and recovered; the failed hooks {detail} are configured but missing. Run the role poller again",
+    trouble=True,
+)
 RECOVERY_WAITS = ConditionKind(
     "recovery waits for another event", "over; recovery waits until another event of this VM is over"
 )
 RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next", held=False)
 UNDER_WAY = ConditionKind("under way", "started; recovery runs when the event is over", held=False)
+STARTED_FAILED = ConditionKind(
+    "under way, and its started hooks failed",
+    "started, and its started hooks did not succeed: {detail}; recovery runs when the event is over",
+    trouble=True,
+    held=False,
+)
 ACKNOWLEDGED = ConditionKind("acknowledged", "acknowledged; waiting for its start", held=False)
 NOT_ACCEPTED = ConditionKind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True, held=False)
 PREPARE_FAILED = ConditionKind(
@@ -74,7 +85,8 @@ PREPARE_MISSING = ConditionKind(
 )
 PREPARE_UNCONFIGURED = ConditionKind(
     "prepare hooks no longer configured",
-    "not acknowledged, because its preparation must run again, and no prepare hooks are configured now",
+    "not acknowledged, because its preparation must run again, and no prepare hooks are configured now. "
+    "Configure them, or run 'scheduled-events approve --force {event_id}'",
     trouble=True,
 )
 DEFERRED = ConditionKind(
@@ -92,6 +104,7 @@ NOTHING_PREPARED = ConditionKind(
     "nothing prepared",
     "not acknowledged, because no prepare hook prepared this VM: {detail}; waiting for NotBefore. "
     "If a hook has to run again, run 'scheduled-events retry {event_id}'",
+    trouble=True,
 )
 ADVISORY = ConditionKind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged", held=False)
 ADVISED_FAILED = ConditionKind(
@@ -99,21 +112,22 @@ ADVISED_FAILED = ConditionKind(
 )
 HELD_BY_RULE = ConditionKind(
     "held by a rule",
-    "not acknowledged, because a rule holds or ignores it; waiting for NotBefore. Run "
+    "not acknowledged by this VM, because a rule holds or ignores it; waiting for NotBefore. Run "
     "'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
 )
 HELD_BY_POLICY = ConditionKind(
     "held by the policy",
-    "not acknowledged, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, or run "
-    "'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
+    "not acknowledged by this VM, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, "
+    "or run 'scheduled-events approve {event_id}', with --force if it names other VMs, to acknowledge it by hand",
 )
 HELD_FOR_LEADER = ConditionKind(
     f"{HELD_BY_POLICY}: {terms.LEADER}", "acknowledged by {detail}, the VM that it names first, and not by this VM"
 )
 HELD_FOR_OTHERS = ConditionKind(
     "held by the policy alone",
-    "not acknowledged, because acknowledge is alone, and the event also names {detail}; waiting for NotBefore. Set "
-    "poller_acknowledge, or run 'scheduled-events approve --force {event_id}' to acknowledge it for all its VMs",
+    "not acknowledged by this VM, because acknowledge is alone, and the event also names {detail}; waiting for "
+    "NotBefore. Set poller_acknowledge, or run 'scheduled-events approve --force {event_id}' to acknowledge it for all "
+    "its VMs",
 )
 LEFT_TO_CONTROLLER = ConditionKind(
     "left to the controller", "acknowledged by the job of the controller, not by this VM: {detail}"
@@ -184,7 +198,8 @@ def condition(state: State, key: str, config: terms.Config) -> Condition:
     if not entry.present:
         return _gone(state, key, config)
     if entry.impact:
-        return Condition(UNDER_WAY)
+        failed = policies.has_failed(entry, "started")
+        return Condition(STARTED_FAILED, detail=entry.runs["started"].reason) if failed else Condition(UNDER_WAY)
     if entry.event.event_status == document.ADVISORY:
         failed = policies.has_failed(entry, "advised")
         return Condition(ADVISED_FAILED, detail=entry.runs["advised"].reason) if failed else Condition(ADVISORY)
@@ -199,6 +214,8 @@ def _gone(state: State, key: str, config: terms.Config) -> Condition:
     entry = state.events[key]
     if _recovery_failed(entry):
         return Condition(RECOVERY_FAILED, detail=entry.runs["recover"].reason)
+    if entry.failures and not entry.ran and "failed" in config.missing:
+        return Condition(FAILED_MISSING, detail=", ".join(config.missing["failed"]))
     if "recover" in config.missing:
         return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
     if entry.ran and "recover" not in config.hooks:
@@ -274,16 +291,18 @@ def _nothing_prepares(entry: EventState, config: terms.Config) -> bool:
 
 
 def _unprepared(entry: EventState, config: terms.Config, *, left: bool) -> Condition:
-    """Why an event that nothing prepares for is not acknowledged: what the owner chose comes first."""
-    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
-        return Condition(HELD_BY_RULE)
+    """Why an event that nothing prepares for is not acknowledged. That hooks did nothing comes before what the owner
+    chose, which is for a VM that they have prepared.
+    """
     if left and (policies.takes_over_at(entry.event, config) is None or not policies.prepared_nothing(entry)):
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
-    if not policies.policy_allows(entry.event, config):
-        return _held_by_policy(entry, config)
-    if policies.prepared_nothing(entry) and policies.can_prepare(config):
+    allowed = policies.policy_allows(entry.event, config)
+    is_led = config.acknowledge == terms.LEADER and not allowed
+    if policies.prepared_nothing(entry) and policies.can_prepare(config) and not is_led:
         return Condition(NOTHING_PREPARED, detail=entry.runs["prepare"].reason)
-    return Condition(NOTHING_PREPARES)
+    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
+        return Condition(HELD_BY_RULE)
+    return Condition(NOTHING_PREPARES) if allowed else _held_by_policy(entry, config)
 
 
 def _said(entry: EventState) -> str:

@@ -228,7 +228,8 @@ class _StepBuilder:
         elif policies.prepared_nothing(entry):  # what can prepare has to run again, and has still done nothing
             runs["prepare"] = runs["prepare"]._replace(preparation="")
         if runs != entry.runs or waits:
-            self.runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
+            hurried = entry.hurried or runs == entry.runs  # else its windows still count
+            self.runs.set(command.key, runs=runs, hurried=hurried, lost_recovery=first)
             self.runs.report(terms.Report(command.key, terms.ReportKind.RETRIED))
 
     def _clear(self, command: terms.Clear) -> None:

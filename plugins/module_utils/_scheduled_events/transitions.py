@@ -63,7 +63,7 @@ def acknowledgement(event: ScheduledEvent, *, by: str, vm_name: str, now: float)
         event_type=event.event_type or "",
         not_before=policies.epoch(event),
         by=by,
-        via="metadata service",
+        via="" if is_drill(event.key) else "metadata service",
     )
 
 

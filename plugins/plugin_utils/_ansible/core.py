@@ -102,7 +102,7 @@ def flushed(task: t.Any, host: str, before: int) -> dict[str, t.Any]:
     handlers = [each for block in task.get_play().handlers for each in block.block]
     left = [each.get_name() for each in handlers if host in map(str, each.notified_hosts)]
     if left and before >= len(handlers):
-        problem = f"the handlers {', '.join(left)} notify each other without an end. Remove a notify"
+        problem = f"handlers notify each other without an end: {', '.join(left)} is notified again. Remove a notify"
         return {"failed": True, "msg": problem, FLUSHES: 0}
     return {FLUSHES: before + 1 if left else 0}
 

@@ -51,11 +51,16 @@ class TaskOfFile(t.NamedTuple):
 
     def is_of(self, name: str, action: str) -> bool:
         """Whether it is the task that Ansible names so, once it has filled in what is templated."""
-        return self.task.action == action and _becomes(self.task.name or "", name)
+        return _becomes(self.task.action, action) and _becomes(self.task.name or "", name)
 
     def has(self, arguments: t.Mapping[str, t.Any]) -> bool:
         """Whether these arguments of a task can be its own. A module that ran has added others."""
         return all(_becomes(value, arguments.get(name)) for name, value in self.task.args.items())
+
+    @property
+    def is_templated(self) -> bool:
+        """Whether it may be another task than the one that it looks like."""
+        return bool(_TEMPLATE.search(json.dumps([self.task.name, self.task.action, self.task.args], default=str)))
 
     @property
     def is_closed(self) -> bool:

@@ -75,6 +75,7 @@ class Notes(t.Dict[str, t.Any]):
             ended=False,
             begun=[],
             handed_out=None,
+            flushed=False,
             drill=False,
             named=[],
             prepared=[],

@@ -40,6 +40,8 @@ PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # of the provider tasks
 FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
+DRAINS = (FILES[0], FILES[2])
+FILES_OF = {"prepare": DRAINS, "started": DRAINS, "recover": (FILES[1],)}
 POOLS = "load_balancer_azure_pools"
 PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
@@ -189,10 +191,10 @@ def _wrong_value(variables: Variables, template: Template, look: Look) -> str:
     return wrong or wrong_option(specs, typed)
 
 
-def files_of_balancer(variables: Variables, template: Template) -> list[str]:
-    """The tasks files of a load balancer, as far as they are known."""
+def files_of_balancer(variables: Variables, template: Template, phase: str) -> list[str]:
+    """The tasks files of a load balancer that run in a phase, as far as they are known."""
     found: list[str] = []
-    for name in FILES:
+    for name in FILES_OF.get(phase, ()):
         with contextlib.suppress(AnsibleError):
             found += map(str, filter(None, _given(variables, template, {name: name}).values()))
     return found

@@ -19,6 +19,7 @@ def play(**keywords):
     return {"hosts": "all", "gather_facts": False, "roles": [RESPOND], **keywords}
 
 
+TWIN = {"name": "Stop {{ 'it' }}", "ansible.builtin.command": "{{ 'true' }}"}
 FAIL = {"name": "Fail", "ansible.builtin.command": "false"}
 
 
@@ -105,12 +106,15 @@ def test_what_a_user_ignores_or_rescues_in_the_tasks_themselves_stays_a_preparat
         "vm5": [rescued({"ansible.builtin.include_tasks": "{{ respond_prepare_tasks | dirname }}/inner.yml"})],
         "vm6": [rescued({"ansible.builtin.include_role": {"name": str(tmp_path / "roles" / "drain")}})],
         "vm7": [],
+        "vm8": [rescued({"name": f"Stop {name}", "action": "{{ 'ansible.builtin.command' }} false"}), TWIN],
     }
     own = {host: {"respond_prepare_tasks": write(f"{host}.yml", [*each, END])} for host, each in tasks.items()}
+    # Also where the same task is not rescued in the other phase, and where a task with templates may be another one.
     own["vm7"].update(
         load_balancer_provider="tasks",
-        load_balancer_drain_tasks=write("drain.yml", [rescued(FAIL)]),
-        load_balancer_return_tasks=write("return.yml", [END]),
+        load_balancer_find_tasks=write("find.yml", [rescued({**FAIL, "name": "Find it"})]),
+        load_balancer_drain_tasks=write("drain.yml", [END]),
+        load_balancer_return_tasks=write("return.yml", [{**FAIL, "name": "Find it", "when": False}]),
     )
     hosts = hosts_of(*tasks)
     event_id = hosts.emulator.schedule("Redeploy", *tasks, notice=AHEAD, started_for=60)

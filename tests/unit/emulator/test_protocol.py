@@ -8,6 +8,7 @@ import json
 import socket
 import time
 
+import aiohttp
 import pytest
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -98,6 +99,7 @@ def test_a_client_that_waits_until_its_body_is_wanted_is_told_to_go_on(begin):
         assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
+@pytest.mark.skipif(aiohttp.__version__.startswith("3.7."), reason="aiohttp 3.7 ends a request with its connection")
 def test_a_post_whose_body_breaks_off_is_logged_as_a_bad_one(begin):
     connection, served = begin("Content-Length: 50")
     connection.sendall(b"{}")

@@ -37,6 +37,7 @@ def exported():
     metrics.poll_succeeded(parse(text, api_version="2020-07-01"), vm_name="web1", now=1.0)
     metrics.acknowledged(1.0)
     metrics.set("waits_until_timestamp_seconds", 1.0)
+    metrics.set("status", 1)
     metrics.impact("Freeze", "paused", 7.3)
     for phase in PHASES:
         for outcome in OUTCOMES:

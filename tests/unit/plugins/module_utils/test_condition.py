@@ -131,11 +131,27 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
             Condition(condition.NOTHING_PREPARED),
         ),
         (
-            Vm(acknowledge="never").read(event()).end("prepare", "nothing"),
-            Condition(condition.HELD_BY_POLICY, detail="never"),
+            Vm(acknowledge="never").read(event()).end("prepare", "nothing", "77"),
+            Condition(condition.NOTHING_PREPARED, detail="77"),
         ),
         (
-            Vm(rules=parse_rules([{"action": "hold"}])).read(event()).end("prepare", "nothing"),
+            Vm().read(event(resources=["vm1", "vm2"])).end("prepare", "nothing", "77"),
+            Condition(condition.NOTHING_PREPARED, detail="77"),
+        ),
+        (
+            Vm(acknowledge="leader").read(event(resources=["vm2", "vm1"])).end("prepare", "nothing", "77"),
+            Condition(condition.HELD_FOR_LEADER, detail="vm2"),  # which acknowledges it for this VM, too
+        ),
+        (
+            Vm(acknowledge="leader").read(event(resources=["vm1", "vm2"])).end("prepare", "nothing", "77"),
+            Condition(condition.NOTHING_PREPARED, detail="77"),
+        ),
+        (
+            Vm(rules=parse_rules([{"action": "hold"}])).read(event()).end("prepare", "nothing", "77"),
+            Condition(condition.NOTHING_PREPARED, detail="77"),
+        ),
+        (
+            Vm(rules=parse_rules([{"action": "hold"}]), preparation="").read(event()).end("prepare", "nothing"),
             Condition(condition.HELD_BY_RULE),
         ),
         (
@@ -226,6 +242,16 @@ def test_a_lead_time_that_is_too_late_for_this_vm_is_named_with_the_one_that_cou
     assert vm.condition() == Condition(condition.WAITS_RAISED, detail=detail, until=1600001200.0 - 15)
 
 
+def test_started_hooks_that_failed_are_named_while_the_event_is_under_way():
+    vm = Vm().read(event(status="Started")).end("started", "failed", "10-pause: exit status 3")
+    assert vm.condition() == Condition(condition.STARTED_FAILED, detail="10-pause: exit status 3")
+
+
+def test_missing_failed_hooks_are_named_once_the_vm_has_recovered():
+    vm = Vm(hooks=ALL, missing={"failed": ("20-page",)}).read(event()).end("prepare", "failed").read().end("recover")
+    assert vm.condition() == Condition(condition.FAILED_MISSING, detail="20-page")
+
+
 def test_a_recovery_that_failed_is_named_also_while_failed_hooks_run():
     vm = gone(hooks=ALL).end("recover", "failed", "10-a: exit 1")
     assert vm.state.events[A].runs["failed"].outcome == "running"
@@ -249,6 +275,9 @@ def test_an_operator_has_to_look_at_what_failed_is_missing_or_is_not_known():
         condition.STATUS_UNKNOWN,
         condition.STATE_LOST,
         condition.WAITS_RAISED,
+        condition.NOTHING_PREPARED,
+        condition.STARTED_FAILED,
+        condition.FAILED_MISSING,
     }
 
 
@@ -264,6 +293,7 @@ def test_an_event_is_held_unless_it_goes_on_by_itself_or_nothing_is_to_come():
         condition.TOOK_OVER,
         condition.WAITS_FOR_RECOVERY,
         condition.TO_BE_ACKNOWLEDGED,
+        condition.STARTED_FAILED,
     }
 
 

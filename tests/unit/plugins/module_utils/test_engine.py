@@ -1991,6 +1991,18 @@ def test_a_preparation_that_ends_after_its_window_waits_for_the_lead_time_with_t
     assert vm.step() == ["approve " + ID]
 
 
+def test_a_preparation_that_is_repeated_after_its_window_waits_for_the_lead_time_with_the_acknowledgement():
+    vm = Engine(rules=late(60, windows=[FROM_1230]), hooks=ALL - {"failed"})
+    vm.pass_time(790)
+    assert vm.step(document(event(NotBefore=IN_1200))) == [run("prepare", 1)]
+    vm.pass_time(20)
+    vm.step(None, HookResult(run("prepare", 1), "failed"))
+    assert vm.step(None, Retry(ID.lower())) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == []
+    assert at(vm) == 1140
+    assert vm.step(None, Retry(ID.lower())) == ["approve " + ID]  # the operator wants it now
+
+
 def test_an_event_that_is_over_waits_for_no_moment():
     vm = Engine(rules=late(60, windows=[FROM_1230]))
     vm.pass_time(790)

@@ -161,27 +161,36 @@ def test_the_status_names_the_other_vm_the_option_and_a_command_for_an_event_tha
     unit.start()
     imds.announce(Resources=["vm1", "vm2"])
     sentence = (
-        "not acknowledged, because acknowledge is alone, and the event also names vm2; waiting for NotBefore. Set "
-        f"poller_acknowledge, or run 'scheduled-events approve --force {ID}' to acknowledge it for all its VMs"
+        "not acknowledged by this VM, because acknowledge is alone, and the event also names vm2; waiting for "
+        f"NotBefore. Set poller_acknowledge, or run 'scheduled-events approve --force {ID}' to acknowledge it for all "
+        "its VMs"
     )
     until(lambda: sentence in unit.command("status")[1], "the status")
 
 
-def test_approve_refuses_what_its_hooks_prepared_nothing_for(unit, imds):
+@pytest.mark.parametrize(
+    ("names", "others"),
+    [
+        (["vm1"], ""),
+        (["vm1", "vm2"], "it also names other VMs than vm1, and an acknowledgement counts for all of them, and "),
+    ],
+)
+def test_approve_refuses_what_its_hooks_prepared_nothing_for(unit, imds, names, others):
     unit.add_hook("prepare", "exit 77")
     unit.start()
-    imds.announce()
+    imds.announce(Resources=names)
     until(lambda: "no prepare hook prepared this VM" in unit.log(), "the note")
     assert unit.command("approve", ID)[:2] == (
         1,
-        f"{ID}: not acknowledged: its prepare hooks prepared nothing; --force does it\n",
+        f"{ID}: not acknowledged: {others}its prepare hooks prepared nothing; --force does it\n",
     )
     assert imds.posts == []
 
 
 def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_for(unit, imds):
     unit.start()
-    imds.announce()
+    # It would wait for its moment, if hooks were configured.
+    imds.announce(NotBefore=email.utils.formatdate(time.time() + 7200, usegmt=True))
     until(lambda: "nothing is configured that prepares for it" in unit.log(), "the note")
     assert imds.posts == []
     assert unit.command("approve", ID)[:2] == (0, f"{ID}: acknowledged\n")

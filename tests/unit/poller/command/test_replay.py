@@ -82,7 +82,7 @@ def test_a_rule_of_this_configuration_decides(unit):
         event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
         json.dump({"Events": [event]}, file)
     output = unit.command("replay", "--vm-name=vm1", path)[1]
-    assert "not acknowledged, because a rule holds or ignores it; waiting for NotBefore. Run " in output
+    assert "not acknowledged by this VM, because a rule holds or ignores it; waiting for NotBefore. Run " in output
     assert f"'scheduled-events approve {ID}', with --force if it names other VMs, to acknowledge it by hand" in output
 
 

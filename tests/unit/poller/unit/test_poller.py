@@ -372,7 +372,7 @@ def test_a_dry_run_says_what_would_hold_an_event(unit, imds):
     unit.configure(dry_run=True, rules=[{"action": "hold"}])
     unit.start()
     imds.announce()
-    until(lambda: "not acknowledged, because a rule holds or ignores it" in unit.log(), "the reason")
+    until(lambda: "not acknowledged by this VM, because a rule holds or ignores it" in unit.log(), "the reason")
 
 
 def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):

@@ -200,7 +200,8 @@ def approve_events(chosen: argparse.Namespace) -> int:
         return State(serial=0) if chosen.force else _load_state(chosen)
 
     known = state()
-    begun = [event_id for event_id in chosen.event_id if _starts_now(event_id, known, chosen)]
+    prepares = policies.can_prepare(decided) and "prepare" not in decided.missing
+    begun = [event_id for event_id in chosen.event_id if prepares and _starts_now(event_id, known, chosen)]
     ids = [event_id for event_id in chosen.event_id if event_id not in begun]
     reasons: Dict[str, str] = {}
     seen: Dict[str, ScheduledEvent] = {}
@@ -257,11 +258,15 @@ def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, fo
         return f"it does not name this VM, {decided.vm_name}"
     if force:
         return ""
-    if not event.affects_only(decided.vm_name):
-        return (
-            f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them. Use "
-            "--force to acknowledge it"
-        )
+    own = _own_objection(event, state, decided)
+    if event.affects_only(decided.vm_name):
+        return own
+    others = f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them"
+    return f"{others}, and {own}" if own else f"{others}. Use --force to acknowledge it"
+
+
+def _own_objection(event: ScheduledEvent, state: State, decided: terms.Config) -> str:
+    """Why this VM is not ready for the event; empty if it is."""
     if state.withheld:
         return f"the state of the polling unit was lost: {state.lost}. Use --force to acknowledge it"
     if policies.recovery_runs(state):

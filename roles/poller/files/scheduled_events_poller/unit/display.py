@@ -198,6 +198,7 @@ class Display:
                 os.unlink(status_file)
             raise
         if view.settings.metrics_directory is not None:
+            self.metrics.set("status", status.judge(shown, shown["time"])[0])
             self.metrics.set("state_unsaved", bool(view.unsaved) and not view.settings.dry_run)
             self.metrics.write(view.settings.metrics_directory)
 

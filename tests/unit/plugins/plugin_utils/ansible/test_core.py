@@ -96,7 +96,7 @@ def test_handlers_that_are_notified_are_flushed_again_and_no_more_often_than_the
     assert core.flushed(tasks[0], "web1", 0) == {"flushes": 0}
     play.handlers[0].block[1].notify_host(manager._inventory.get_host("web1"))
     assert [core.flushed(tasks[0], "web1", before) for before in (0, 1)] == [{"flushes": 1}, {"flushes": 2}]
-    message = "the handlers Reload notify each other without an end. Remove a notify"
+    message = "handlers notify each other without an end: Reload is notified again. Remove a notify"
     assert core.flushed(tasks[0], "web1", 2) == {"failed": True, "msg": message, "flushes": 0}
     assert core.flushed(tasks[0], "web2", 2) == {"flushes": 0}
 

@@ -285,11 +285,17 @@ def test_a_tasks_file_of_a_load_balancer_that_is_missing_is_refused_at_the_start
     assert refusal == "" if right else refusal == missing or refusal.startswith(expected)
 
 
-def test_the_tasks_files_of_a_load_balancer_are_those_that_are_known():
+def test_the_tasks_files_of_a_load_balancer_are_those_of_the_phase_that_are_known():
     template = templating({"{{ later }}": AnsibleError(), "{{ here }}/out.yml": "/srv/out.yml"})
-    names = {"drain": "{{ here }}/out.yml", "return": "{{ later }}", "find": "", "out": "/srv/of_the_gate.yml"}
+    names = {
+        "drain": "{{ here }}/out.yml",
+        "return": "/srv/in.yml",
+        "find": "{{ later }}",
+        "out": "/srv/of_the_gate.yml",
+    }
     variables = {f"load_balancer_{name}_tasks": value for name, value in names.items()}
-    assert files_of_balancer(variables, template) == ["/srv/out.yml"]
+    expected = {"prepare": ["/srv/out.yml"], "started": ["/srv/out.yml"], "recover": ["/srv/in.yml"], "advised": []}
+    assert {phase: files_of_balancer(variables, template, phase) for phase in expected} == expected
 
 
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
