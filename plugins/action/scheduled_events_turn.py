@@ -123,6 +123,7 @@ class ActionModule(ArmAction):
                 raise reason from None
         if following.get("next") == "done":  # the role fails the host, where no rescue section takes it for its phase
             following = {name: value for name, value in following.items() if name != "failed"}
+            self._notes.keep()  # handlers of a maintenance that follows are of no phase
         if following.get("next") in PHASES:
             self._leave(ends.of_unfinished(host, following), kind=ends.UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}

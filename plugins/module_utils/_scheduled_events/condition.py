@@ -56,8 +56,9 @@ RECOVERY_UNCONFIGURED = ConditionKind(
 )
 FAILED_MISSING = ConditionKind(
     "failed hooks missing",
-    "over, and recovered; the failed hooks {detail} are configured but missing. Run the role poller again",
+    "over; the failed hooks {detail} are configured but missing. Run the role poller again",
     trouble=True,
+    held=False,
 )
 RECOVERY_WAITS = ConditionKind(
     "recovery waits for another event", "over; recovery waits until another event of this VM is over"

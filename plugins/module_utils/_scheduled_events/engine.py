@@ -228,7 +228,9 @@ class _StepBuilder:
         elif policies.prepared_nothing(entry):  # what can prepare has to run again, and has still done nothing
             runs["prepare"] = runs["prepare"]._replace(preparation="")
         if runs != entry.runs or waits:
-            hurried = entry.hurried or runs == entry.runs  # else its windows still count
+            # What has to be prepared first still waits for its window with the acknowledgement.
+            is_ready = waits and policies.is_ready(entry, self._config, recovered=self.runs.recovered)
+            hurried = entry.hurried or runs == entry.runs or is_ready
             self.runs.set(command.key, runs=runs, hurried=hurried, lost_recovery=first)
             self.runs.report(terms.Report(command.key, terms.ReportKind.RETRIED))
 

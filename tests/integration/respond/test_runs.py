@@ -130,6 +130,20 @@ def test_handlers_that_notify_each_other_without_an_end_prepare_nothing(hosts_of
     assert (hosts.directory / "vm1" / "active").exists()
 
 
+def test_handlers_without_an_end_fail_a_maintenance_that_follows_a_response(hosts_of, installed_collection):
+    hosts = hosts_of("vm1")
+    hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD, started_for=60)
+    notify = {"ansible.builtin.command": "true", "notify": "Finish the change"}
+    flush = {"ansible.builtin.include_tasks": str(installed_collection / "roles/respond/tasks/handlers.yml")}
+    respond = {"ansible.builtin.include_role": {"name": "maintops.scheduled_events.respond"}}
+    handlers = [a_handler("Finish the change", "Again"), a_handler("Again", "Finish the change")]
+    play = {"hosts": "all", "gather_facts": False, "handlers": handlers, "tasks": [respond, notify, flush]}
+    run = hosts.ansible.run_playbook([play], inventory=hosts.inventory())
+    assert run.rc == 2, run.output
+    assert "handlers notify each other without an end: " in run.output
+    assert len(result(run, "vm1")["recovered"]) == 1
+
+
 def test_an_event_that_comes_while_another_one_is_waited_for_is_prepared_at_once(hosts_of):
     hosts = hosts_of("vm1")
     first = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=AHEAD)

@@ -294,6 +294,7 @@ def test_an_event_is_held_unless_it_goes_on_by_itself_or_nothing_is_to_come():
         condition.WAITS_FOR_RECOVERY,
         condition.TO_BE_ACKNOWLEDGED,
         condition.STARTED_FAILED,
+        condition.FAILED_MISSING,
     }
 
 

@@ -2003,6 +2003,17 @@ def test_a_preparation_that_is_repeated_after_its_window_waits_for_the_lead_time
     assert vm.step(None, Retry(ID.lower())) == ["approve " + ID]  # the operator wants it now
 
 
+def test_a_failed_preparation_that_counts_and_waits_for_its_moment_is_acknowledged_after_a_retry():
+    vm = Engine(rules=late(60, windows=[FROM_1230]), hooks=ALL - {"failed"}, on_failure="approve")
+    vm.pass_time(790)
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.pass_time(20)
+    assert vm.step(None, HookResult(run("prepare", 1), "failed")) == []
+    assert condition.condition(vm.state, ID.lower(), vm.config).kind == condition.WAITS_PREPARED
+    assert vm.step(None, Retry(ID.lower())) == [run("prepare", 2)]
+    assert vm.step(None, HookResult(run("prepare", 2), "failed")) == ["approve " + ID]
+
+
 def test_an_event_that_is_over_waits_for_no_moment():
     vm = Engine(rules=late(60, windows=[FROM_1230]))
     vm.pass_time(790)

@@ -25,7 +25,7 @@ FAMILIES = {
         "gauge",
         "When the next event is prepared for or acknowledged that waits for a moment of its rule.",
     ),
-    "status": ("gauge", "The exit status of scheduled-events status: 0 OK, 1 warning, 2 critical, 3 unknown."),
+    "status": ("gauge", "How the unit and its events are: 0 OK, 1 warning, 2 critical, 3 unknown."),
     "state_unsaved": ("gauge", "1 while the state cannot be saved, so nothing is done."),
     "approvals_total": ("counter", "Attempts to acknowledge an event."),
     "approval_delay_seconds": ("summary", "From an event's first sight to its acknowledgement."),
