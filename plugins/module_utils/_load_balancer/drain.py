@@ -39,7 +39,7 @@ class Drain:
     :ivar stage: what the next call has to know, if this one does not finish the drain.
     """
 
-    LAST_LOOK = 0.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
+    LAST_LOOK = 5.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
     FOLLOWS_OTHERS = False  # whether all hosts of a batch make the change before the first waits for it
 
     def __init__(

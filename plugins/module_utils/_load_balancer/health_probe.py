@@ -60,6 +60,8 @@ class Probed(Drain):
     :param peers: lists the peers of the present connections.
     """
 
+    LAST_LOOK = 0.0  # no balancer is asked
+
     def __init__(
         self,
         options: Mapping[str, Any],

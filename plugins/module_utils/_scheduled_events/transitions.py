@@ -63,8 +63,13 @@ def acknowledgement(event: ScheduledEvent, *, by: str, vm_name: str, now: float)
         event_type=event.event_type or "",
         not_before=policies.epoch(event),
         by=by,
-        via="" if is_drill(event.key) else "metadata service",
+        via=_via(event),
     )
+
+
+def _via(event: ScheduledEvent) -> str:
+    """What took an acknowledgement; empty for a drill, which no service knows."""
+    return "" if is_drill(event.key) else "metadata service"
 
 
 def rule_of(entry: EventState, config: terms.Config) -> str:
@@ -158,8 +163,7 @@ class _Facts:
                 yield self._fact(history.RETURNED, after.event, reason="its recovery ended well")
         elif report.kind is terms.ReportKind.ACKNOWLEDGED:
             rule = rule_of(after, self._step.config)
-            via = "" if is_drill(after.event.key) else "metadata service"
-            yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via=via, rule=rule)
+            yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via=_via(after.event), rule=rule)
         elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
         elif report.kind is terms.ReportKind.OVER and before.ran and not policies.is_running(before, "recover"):

@@ -24,8 +24,8 @@ from .core import includes_role, includes_tasks, role_of, runs_nothing
 
 # With these a host leaves the play, or its failure is forgotten, before the role can see the end of the tasks.
 ENDS_ROLE = "end_role"
-_TEMPLATE = re.compile(r"{{.*?}}|{%.*%}", re.DOTALL)
 LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play", ENDS_ROLE)
+_TEMPLATE = re.compile(r"{{.*?}}|{%.*%}", re.DOTALL)
 
 
 def left_out_by_tags(variables: t.Mapping[str, t.Any]) -> str:
@@ -60,7 +60,7 @@ class TaskOfFile(t.NamedTuple):
     @property
     def is_templated(self) -> bool:
         """Whether it may be another task than the one that it looks like."""
-        return bool(_TEMPLATE.search(json.dumps([self.task.name, self.task.action, self.task.args], default=str)))
+        return any(map(_is_templated, (self.task.name or "", self.task.action, self.task.args)))
 
     @property
     def is_closed(self) -> bool:
@@ -163,12 +163,17 @@ def _file_of(inclusion: t.Any) -> str:
     return str(inclusion.args.get("_raw_params") or inclusion.args.get("file"))
 
 
+def _is_templated(written: t.Any) -> bool:
+    return bool(_TEMPLATE.search(written if isinstance(written, str) else json.dumps(written, default=str)))
+
+
 def _becomes(written: t.Any, value: t.Any) -> bool:
     """Whether what is written in a file can become the value: each template in it, anything."""
-    parts = _TEMPLATE.split(written if isinstance(written, str) else json.dumps(written, default=str))
-    if len(parts) == 1:
+    if not _is_templated(written):
         return bool(written == value)
-    return not isinstance(written, str) or bool(re.fullmatch(".*".join(map(re.escape, parts)), str(value), re.DOTALL))
+    if not isinstance(written, str):
+        return True
+    return bool(re.fullmatch(".*".join(map(re.escape, _TEMPLATE.split(written))), str(value), re.DOTALL))
 
 
 def _tasks(entries: t.Sequence[t.Any], *, rescued: bool) -> t.Iterator[tuple[t.Any, bool]]:

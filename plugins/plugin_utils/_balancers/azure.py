@@ -23,7 +23,6 @@ class Pooled(Drain):
     :param host: its name in the inventory.
     """
 
-    LAST_LOOK = 5.0
     FOLLOWS_OTHERS = True  # so one write is for all hosts, also for those that wait for a fork
 
     def __init__(

@@ -119,8 +119,6 @@ class Balancers:
 class Membership(Drain):
     """A host as a server of all its balancers."""
 
-    LAST_LOOK = 5.0
-
     def __init__(
         self,
         options: t.Mapping[str, t.Any],

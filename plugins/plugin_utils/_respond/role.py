@@ -38,10 +38,10 @@ GIVEN_TO_TASKS = ("respond_event", "respond_events")  # an extra variable would 
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
-REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # of the provider tasks
-FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
-DRAINS = (FILES[0], FILES[2])
-FILES_OF = {"prepare": DRAINS, "started": DRAINS, "recover": (FILES[1],)}
+# Of the provider tasks
+DRAIN_FILE, RETURN_FILE, FIND_FILE = (f"load_balancer_{each}_tasks" for each in ("drain", "return", "find"))
+FILES = (DRAIN_FILE, RETURN_FILE, FIND_FILE)
+FILES_OF = {"prepare": (FIND_FILE, DRAIN_FILE), "started": (FIND_FILE, DRAIN_FILE), "recover": (RETURN_FILE,)}
 POOLS = "load_balancer_azure_pools"
 PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
@@ -204,7 +204,7 @@ def _wrong_file(paths: t.Mapping[str, str], look: Look) -> str:
     for name, path in paths.items():
         if Path(path).is_absolute():
             look(name, path)
-        elif name in REQUIRED_FILES:
+        elif name != FIND_FILE:  # which is not required
             return f"{name} is '{path}', expected the absolute path of a tasks file"
     return ""
 

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Callable, NamedTuple
 
 from scheduled_events_emulator.checks import Fields, InputError, shown
-from scheduled_events_emulator.events import KEYS, EventSpec, parse_spec
+from scheduled_events_emulator.events import KEYS, EventSpec, new_event_id, parse_spec
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.platform import Platform
 
@@ -107,10 +108,10 @@ def start_scenario(name: str, value: Any, platform: Platform) -> list[str]:
         if key in value:
             raise InputError(f"{key}: given by the scenario {name}, expected no value. Leave it out")
     machines = [platform.fleet.find(vm) for vm in names]
-    if len({machine.name for machine in machines}) != len(machines):
-        raise InputError("vms: a VM is named twice, expected each once")
-    fields = {**template, **value}
-    specs = [parse_spec({**fields, "vms": [machine.name for machine in group]}) for group in cut(machines)]
+    whole = parse_spec({**template, **value})
+    specs = [
+        replace(whole, vms=tuple(machine.name for machine in group), event_id=new_event_id()) for group in cut(machines)
+    ]
     platform.reserve(specs)
     _run(specs, platform, serial=serial)
     return [spec.event_id for spec in specs]
