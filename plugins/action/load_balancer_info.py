@@ -10,9 +10,10 @@ import typing as t
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.validation import check_type_list
 
+from ..module_utils._checked_module import tidy
 from ..module_utils._load_balancer.call import ARM_OPTIONS, HAPROXY_OPTIONS
 from ..module_utils._load_balancer.record import DrainError
-from ..plugin_utils._ansible.core import arguments_of, tidy
+from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError

@@ -2,14 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The numbers and the state directory among the options of every module and action plugin. Private to the collection.
+"""The numbers, lists and directories among the options of every module and action plugin. Private to the collection.
 
-Ansible takes ``nan``, ``inf`` and 5,000 digits for numbers. A wait for them would never end.
+Ansible takes ``nan``, ``inf`` and 5,000 digits for numbers. A wait for them would never end. Of "web1, web2" it makes a
+list whose second text begins with a blank, and of an empty text a list with an empty text.
 """
 
 import ntpath
 import posixpath
-from typing import Any, Callable, Dict, Mapping, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Tuple, Type
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -32,7 +33,7 @@ DIRECTORIES = ("directory", "state_directory", "drill_directory")
 
 
 def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], within: str = "") -> str:
-    """Say what is wrong with the first number that is not finite or out of bounds, or with a relative state directory.
+    """Say what is wrong with the first number that is not finite or out of bounds, or with another value.
 
     :param spec: an argument specification.
     :param values: by option, before or after their conversion.
@@ -50,9 +51,28 @@ def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any
                 wrong = _wrong_number(each, *bounds)
             elif name in DIRECTORIES and isinstance(each, str) and not is_absolute(each):
                 wrong = "an absolute path"
+            elif name == "event_id" and isinstance(each, str) and not each.strip():
+                # As a filter, every wait for absence would end at once; without it, all events count.
+                return "event_id contains an empty text: expected the id of an event in each place"
             if wrong:
                 return f"{within}{name} is {shown(_text(each), 60)}, expected {wrong}"
     return ""
+
+
+def tidy(texts: Iterable[Any]) -> List[str]:
+    """The texts without blanks around them, and without empty ones."""
+    return [text for text in (str(each).strip() for each in texts if each) if text]
+
+
+def tidy_lists(spec: Mapping[str, Mapping[str, Any]], values: Dict[str, Any]) -> None:
+    """Make the lists of texts among values tidy, where they are."""
+    for name, option in spec.items():
+        value = values.get(name)
+        if isinstance(value, list) and option.get("elements") == "str":
+            values[name] = tidy(value)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                tidy_lists(option.get("options") or {}, each)
 
 
 def is_absolute(path: str) -> bool:
@@ -94,6 +114,7 @@ class CheckedModule(AnsibleModule):
         wrong = wrong_option(argument_spec, self.params)
         if wrong:
             self.fail_json(msg=wrong)
+        tidy_lists(argument_spec, self.params)
 
     def finish(self, work: Callable[[], Dict[str, Any]], expected: Type[Exception]) -> None:
         """End with what the work returns, or with the message of an error that says what to do."""

@@ -77,7 +77,6 @@ class ImdsModule:
         self.is_on_the_vm = exchanger is None
         self.clock = clock
         self.params: Dict[str, Any] = module.params
-        self._drop_blanks()
         self.found = _find_endpoint(self.params)
         self.client = ImdsClient(
             endpoint=self.found.endpoint,
@@ -90,20 +89,10 @@ class ImdsModule:
         )
         self._vm_name: Optional[str] = None
         self._given_name: Optional[str] = self.params["vm_name"] and self.params["vm_name"].strip()
+        self.params["vm_name"] = self._given_name
         if self._given_name == "":
             raise WrongValue("vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service")
         self._warn_of_filters()
-
-    def _drop_blanks(self) -> None:
-        """Normalise the words of the filters: an empty survey gives one empty word.
-
-        An empty id is refused: as a filter, every wait for absence would end at once; without it, all events count.
-        """
-        if not all(event_id.strip() for event_id in self.params.get("event_id") or ()):
-            raise WrongValue("event_id contains an empty text: expected the id of an event in each place")
-        for option in KNOWN_WORDS:
-            if self.params.get(option):
-                self.params[option] = [word.strip() for word in self.params[option] if word.strip()]
 
     def where(self) -> Dict[str, str]:
         """The return values for the service that answered and the way it was found."""

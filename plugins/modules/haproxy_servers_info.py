@@ -49,7 +49,7 @@ EXAMPLES = r"""
     timeout: 60
   delegate_to: lb1
   register: result
-  failed_when: result.down | length > 0
+  failed_when: result.servers | length == 0 or result.servers | selectattr('gets_no_new_sessions') | length > 0
 """
 
 RETURN = r"""

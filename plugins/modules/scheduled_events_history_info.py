@@ -176,13 +176,14 @@ def main() -> None:
             "days": {"type": "float", "default": 90},
         }
     )
-    if not any(os.path.isdir(directory) for directory in module.params["directories"]):
-        names = ", ".join(module.params["directories"])
+    directories = list(dict.fromkeys(map(os.path.realpath, module.params["directories"])))
+    if not any(map(os.path.isdir, directories)):
+        names = ", ".join(module.params["directories"]) or "no names"
         module.fail_json(
             msg=f"there is no history on this host: none of {names} is a directory. Install the polling unit"
         )
     now = time.time()
-    found = history_file.read(*module.params["directories"], now=now)
+    found = history_file.read(*directories, now=now)
     since = now - module.params["days"] * 86400
     recent = {_about(fact) for fact in found.facts if fact.time >= since}
     facts = [fact for fact in found.facts if fact.time >= since or (_about(fact) and _about(fact) in recent)]

@@ -83,8 +83,6 @@ def carry_out(
     :param flag: the flag, if it is not a file of this machine.
     :raises DrainError: it could not be done.
     """
-    # Of an empty text, as a survey gives it, Ansible makes a list with one. No other list of texts counts on the host.
-    options = {**options, "balancers": [each for each in options["balancers"] if each]}
     record = Record(folder, simulate=simulate, clock=clock)
     if options["provider"] == "record":
         return take_note(record, options)

@@ -188,6 +188,12 @@ class Member:
         :param found: backend → what :attr:`Server.found` was. The servers of other backends stay as they are: they were
             not taken out, or an operator did it. Empty: all are restored to ready.
         """
+        for backend, state in found.items():
+            if not isinstance(state, str):
+                raise HAProxyError(
+                    f"found has {state!r} for {backend}, expected a text such as {READY} or {MAINT}. Give what the run "
+                    "returned that drained the servers"
+                )
         give_up_at = self._clock.monotonic() + timeout
 
         def look() -> List[Server]:
@@ -237,8 +243,9 @@ class Member:
 
     def _look_for_some(self) -> List[Server]:
         servers = self.look()
-        if not servers:
-            where = "the backends " + ", ".join(self._backends) if self._backends else "any backend"
+        missing = sorted({*self._backends} - {server.backend for server in servers})
+        if missing or not servers:
+            where = "the backends " + ", ".join(missing) if missing else "any backend"
             raise HAProxyError(
                 f"No server is called {self._name} in {where} (asked {self._socket.address}). "
                 "Give the name that it has in haproxy.cfg"
@@ -288,9 +295,9 @@ def was_out(found: str) -> bool:
 
 
 def _order_for(found: str) -> str:
-    if found == MAINT:
+    if found.upper() == MAINT:
         return ""  # it stays out
-    return "drain" if found.startswith(DRAIN) else "ready"
+    return "drain" if found.upper().startswith(DRAIN) else "ready"
 
 
 def _needs(server: Server, found: str) -> str:

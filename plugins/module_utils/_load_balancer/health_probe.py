@@ -273,5 +273,10 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
     if not re.match("https?://[^/]", options["url"], re.IGNORECASE):
         url = options["url"]
         raise DrainError(f'url is "{url}", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url')
+    if options["drained_status"] == 200:
+        raise DrainError(
+            "drained_status is 200, which a host in service gives, expected the status of a drained one. Set "
+            "load_balancer_probe_drained_status"
+        )
     if not options["ports"]:
         raise DrainError("ports is empty, expected at least one port of the service. Set load_balancer_ports")

@@ -132,6 +132,6 @@ def _target(address: str) -> Tuple[int, Union[str, Tuple[str, int]]]:
         return socket.AF_UNIX, address
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
-    if not (colon and host and re.match(r"[0-9]{1,5}\Z", port)):
+    if not (colon and host and re.match(r"[0-9]{1,5}\Z", port) and int(port) < 65536):
         raise HAProxyError(f"{address} is not a socket: expected an absolute path or HOST:PORT")
     return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))

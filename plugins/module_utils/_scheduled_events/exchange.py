@@ -116,7 +116,7 @@ def retry_after(header: Optional[str], *, now: float) -> float:
     :param now: seconds since the epoch.
     """
     text = (header or "").strip()
-    if re.match(r"[0-9]{1,9}\Z", text, re.ASCII):
+    if re.match(r"[0-9]+\Z", text, re.ASCII):
         return float(text)
     date = parse_not_before(text)
     return max(0.0, date.timestamp() - now) if date else 0.0

@@ -27,7 +27,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
 
-from ...module_utils._checked_module import wrong_option
+from ...module_utils._checked_module import tidy_lists, wrong_option
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.text import shown
 
@@ -174,7 +174,7 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
     wrong = wrong_option(spec, arguments)
     if wrong:
         raise AnsibleActionFail(wrong)
-    _tidy_lists(spec, arguments)
+    tidy_lists(spec, arguments)
     return t.cast("dict[str, t.Any]", arguments)
 
 
@@ -236,21 +236,6 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
                     "a name that is less like that of the option"
                 )
     return ""
-
-
-def tidy(texts: t.Iterable[t.Any]) -> list[str]:
-    """The texts without blanks around them, and without empty ones: a survey gives "web1, web2", and an empty text."""
-    return [text for text in (str(each).strip() for each in texts if each) if text]
-
-
-def _tidy_lists(spec: t.Mapping[str, t.Any], arguments: dict[str, t.Any]) -> None:
-    for name, option in spec.items():
-        value = arguments.get(name)
-        if isinstance(value, list) and option.get("elements") == "str":
-            arguments[name] = tidy(value)
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict):
-                _tidy_lists(option.get("options") or {}, each)
 
 
 def refuse_variables_of_host(variables: t.Mapping[str, t.Any]) -> None:

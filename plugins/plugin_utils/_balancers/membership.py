@@ -136,6 +136,8 @@ class Membership(Drain):
 
     def look(self) -> dict[str, t.Any]:
         seen = self._balancers.look(**self._member)
+        wanted = self._member["backends"]
+        self.stage["backends"] = {name: [each for each in wanted if each in seen[name]["found"]] for name in seen}
         # Each server by balancer/backend
         return {f"{name}/{key}": state for name, answer in seen.items() for key, state in answer["found"].items()}
 
@@ -229,7 +231,10 @@ class Membership(Drain):
         return self._change_all([name], "active", timeout=timeout, found=own, backends=[])
 
     def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
-        answers = self._balancers.ask_all(names, CHANGE, {"state": state, **self._member, **more})
+        answers = {}
+        for name in names:
+            on_it = {**self._member, "backends": self.stage["backends"][name]} if state == "drained" else self._member
+            answers.update(self._balancers.ask_all([name], CHANGE, {"state": state, **on_it, **more}))
         self.changed |= any(answer["changed"] for answer in answers.values())
         return answers
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ...module_utils._checked_module import is_absolute, wrong_option
+from ...module_utils._checked_module import is_absolute, tidy, wrong_option
 from ...module_utils._load_balancer import health_probe, record
 from ...module_utils._module import COMMON_OPTIONS
 from ...module_utils._respond.request import OPTIONS
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import defaults_of, misspelled, options_of, rendered, tidy, typed_values
+from .._ansible.core import defaults_of, misspelled, options_of, rendered, typed_values
 from .._ansible.tasks_files import TasksFileError
 from .._azure import arm, pools
 
@@ -43,7 +43,10 @@ DRAIN_FILE, RETURN_FILE, FIND_FILE = (f"load_balancer_{each}_tasks" for each in 
 FILES = (DRAIN_FILE, RETURN_FILE, FIND_FILE)
 FILES_OF = {"prepare": (FIND_FILE, DRAIN_FILE), "started": (FIND_FILE, DRAIN_FILE), "recover": (RETURN_FILE,)}
 POOLS = "load_balancer_azure_pools"
-PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
+PROBE = {
+    "ports": "load_balancer_ports",
+    **{name: f"load_balancer_probe_{name}" for name in ("flag", "url", "drained_status")},
+}
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [
     f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory", "azure_credentials")

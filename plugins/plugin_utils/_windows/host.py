@@ -18,7 +18,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ...module_utils._checked_module import wrong_option
+from ...module_utils._checked_module import tidy_lists, wrong_option
 from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
@@ -67,6 +67,7 @@ class Module:
         wrong = wrong_option(options, self.params)
         if wrong:
             self.fail_json(wrong)
+        tidy_lists(options, self.params)
         if self.params.get("endpoint") == "auto":  # the library would look on this machine
             self.fail_json("endpoint auto does not work for a Windows host: expected http://HOST or http://HOST:PORT")
 

@@ -74,6 +74,13 @@ def log(priority: int, message: str) -> None:
                 sys.stderr.flush()
 
 
+def say(line: str) -> None:
+    """Write a line of a hook to standard output, whatever the locale is. The line is lost if no process reads it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        # Not kept in a buffer, which Python writes once more at its end, and that would change the exit status.
+        os.write(sys.stdout.fileno(), line.encode("utf-8", "replace") + b"\n")
+
+
 def _is_writable() -> bool:
     """Whether a line can be written without waiting for the reader."""
     try:

@@ -22,7 +22,8 @@ NOW = 1474309709.0  # Mon, 19 Sep 2016 18:28:29 GMT
         ("-5", 0.0),
         ("1.5", 0.0),
         ("\u0665", 0.0),
-        ("9" * 5000, 0.0),
+        ("9999999999", 9999999999.0),
+        ("9" * 5000, float("inf")),
     ],
 )
 def test_retry_after_is_a_number_of_seconds_or_a_date_and_nothing_else(header, seconds):

@@ -12,10 +12,10 @@ from plugins.module_utils._scheduled_events.history_file import append
 from plugins.modules import scheduled_events_history_info
 
 
-def returned_of(directory, monkeypatch, facts):
+def returned_of(directory, monkeypatch, facts, *directories):
     returned = {}
     append(str(directory), facts, now=time.time())
-    params = {"directories": [str(directory)], "days": 1.0}
+    params = {"directories": [str(each) for each in directories or (directory,)], "days": 1.0}
     module = types.SimpleNamespace(params=params, exit_json=returned.update)
     monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda _options: module)
     scheduled_events_history_info.main()
@@ -45,3 +45,11 @@ def test_an_event_that_began_before_the_days_is_returned_whole_and_one_that_ende
     facts.append(Fact("seen", time.time() - 9 * day, "poller", event_id="E2"))
     expected = [("seen", "E1"), ("phase_began", "M1"), ("started", "E1"), ("phase_ended", "M1"), ("held", None)]
     assert returned_of(tmp_path, monkeypatch, facts) == expected
+
+
+def test_the_facts_of_a_directory_that_has_two_names_are_returned_once(tmp_path, monkeypatch):
+    directory, link = tmp_path / "history", tmp_path / "link"
+    directory.mkdir()
+    link.symlink_to(directory)
+    facts = [Fact("seen", time.time(), "poller", event_id="E1")]
+    assert returned_of(directory, monkeypatch, facts, directory, link, directory) == [("seen", "E1")]

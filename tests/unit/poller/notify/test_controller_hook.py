@@ -19,10 +19,13 @@ from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, IN_7200, LABEL, TOKEN, Vm, again
 from page_blocks import block
+from polling_unit import ROOT
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify import job as controller_job
 from scheduled_events_poller.notify import settings as notify_settings
 from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN
+
+CONTROLLER_HOOK = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events-controller")
 
 # Answers
 
@@ -770,15 +773,46 @@ def test_the_check_fails_where_the_user_of_the_token_may_make_no_label(controlle
     assert (status, "member of the organization, with a token of the scope write" in reason) == (FAILED, True), reason
 
 
-def test_the_check_of_the_page_shows_what_the_page_shows(controller, make_vm, capsys):
+def test_the_check_of_the_page_shows_what_the_page_shows(controller, make_vm, capfd):
     command, shown = block("docs/from-awx-and-aap.md", "# /usr/local/lib/").splitlines()
     template = re.findall("the job template (.*) for an event", shown)[0]
     places = make_vm().files
     options = [f"--{name}={getattr(places, name)}" for name in places._fields]
     controller_hook.main([*command.split()[2:], *options])
-    assert capsys.readouterr().out.strip() == shown.replace("https://awx.example.com", controller.url).replace(
+    assert capfd.readouterr().out.strip() == shown.replace("https://awx.example.com", controller.url).replace(
         template, "respond"
     )
+
+
+@pytest.mark.parametrize("output", [subprocess.PIPE, "/dev/full"], ids=["a locale without umlauts", "no reader"])
+def test_no_output_ends_the_hook(controller, make_vm, output):
+    places = make_vm().files
+    reasons = os.path.join(os.path.dirname(places.settings), "reason")
+    controller.faults["GET /api/"] = [(503, {}, {"detail": "Dienst nicht verfügbar, " + "x" * 400})]
+    options = [f"--{name}={getattr(places, name)}" for name in places._fields]
+    with open(os.devnull if output == subprocess.PIPE else output, "wb") as file:
+        ended = subprocess.run(
+            [sys.executable, "-I", CONTROLLER_HOOK, *options],
+            input=json.dumps({"event_id": EVENT_ID, "event_type": "Reboot", "resources": ["vm1"]}).encode(),
+            env={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "SCHEDULED_EVENT_REASON_FILE": reasons},
+            stdout=output if output == subprocess.PIPE else file,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert (ended.stderr.decode(), ended.returncode) == ("", DONE)
+    with open(reasons) as file:
+        assert file.read() == "job 1 has ended: successful"
+    if output == subprocess.PIPE:
+        said = ended.stdout.decode("utf-8").splitlines()
+        assert ("Dienst nicht verfügbar" in said[0], said[-1]) == (True, "job 1 has ended: successful")
+
+
+def test_a_hook_without_requests_names_what_to_do(make_vm, monkeypatch):
+    monkeypatch.setattr("scheduled_events_poller.notify.request.REQUESTS_IMPORT_ERROR", "No module named 'requests'")
+    reason = "the Python library requests is missing: run the role poller again"
+    assert make_vm().run() == (FAILED, reason)
+    assert make_vm(grace=120).run()[0] == NOTHING_PREPARED
 
 
 def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monkeypatch):

@@ -130,6 +130,7 @@ def test_nothing_is_sent_before_a_pause_is_over(delivery, service):
         ((503, {"Retry-After": "Sat, 31 Jan 2026 11:51:40 GMT"}), 100),
         ((429, {"Retry-After": "soon"}), 1),
         ((503, {"Retry-After": "999999"}), 3600),
+        ((503, {"Retry-After": "9" * 400}), 3600),
         ((500, {}), 1),
         ((429, {"Retry-After": "0"}), 1),
         ((401, {}), 60),

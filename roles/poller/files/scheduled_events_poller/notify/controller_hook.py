@@ -21,6 +21,7 @@ from _scheduled_events.document import parse_not_before
 from _scheduled_events.files import LARGEST_STATUS, read_plain
 from _scheduled_events.text import shown
 
+from .. import systemd
 from ..spool import LONGEST_REASON, Directories
 from .controller import Controller
 from .job import LEASE, SUCCESSFUL, ControllerJob, Jobs
@@ -376,8 +377,7 @@ class Speaker:
         if line == self._last:
             return
         self._last = line
-        sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
-        sys.stdout.flush()
+        systemd.say(line)
         for path in self._files:
             with contextlib.suppress(OSError), open(path, "wb") as file:
                 file.write(line.encode("utf-8", "replace"))

@@ -17,7 +17,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, pause_after
 from _scheduled_events.files import write_atomically
-from _scheduled_events.transport import REQUESTS_IMPORT_ERROR
 
 from .. import systemd
 from . import delivery_status
@@ -221,20 +220,17 @@ class Delivery:
         :param before: why the last attempt failed.
         """
         try:
-            if REQUESTS_IMPORT_ERROR:
-                raise WrongValue("the Python library requests is missing: run the role poller again")
             entries = self._spool.entries()  # before the configuration: a later one can have more receivers
             receivers = load_receivers(self._config)
+            couriers = [Courier(receiver, self._spool) for receiver in receivers]
             self._spool.tidy()
             self._drop_orphans(entries, {receiver.name for receiver in receivers})
         except (WrongValue, OSError) as error:
             if str(error) != before:
                 systemd.log(systemd.ERROR, f"no webhook is delivered: {error}")
             return str(error)
-        for receiver in receivers:
-            courier = Courier(receiver, self._spool)
-            self._couriers.append(courier)
-            self._threads.append(threading.Thread(target=self._serve, args=(courier,), daemon=True))
+        self._couriers = couriers
+        self._threads = [threading.Thread(target=self._serve, args=(courier,), daemon=True) for courier in couriers]
         for thread in self._threads:
             thread.start()
         return ""

@@ -9,6 +9,7 @@ import random
 import re
 from typing import Callable, Iterable, Mapping, Optional
 
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.exchange import (
     Answer,
@@ -21,7 +22,7 @@ from _scheduled_events.exchange import (
     retry_after,
 )
 from _scheduled_events.text import shown
-from _scheduled_events.transport import Transport
+from _scheduled_events.transport import REQUESTS_IMPORT_ERROR, Transport
 
 _NOT_NOW = (408, 423, 425, 429)  # the request was not carried out
 _OF_THE_REQUEST = (400, 406, 411, 413, 414, 415, 416, 417, 422, 431)  # the same request gets it again
@@ -80,6 +81,7 @@ class Requests:
     :param advice: by status, what to correct.
     :param longest_pause: seconds.
     :param foreign: what to correct where an answer comes from something in between, which may go away; else empty.
+    :raises WrongValue: requests cannot be sent.
     """
 
     def __init__(
@@ -95,6 +97,8 @@ class Requests:
         foreign: Callable[[Answer], str] = lambda _answer: "",
         clock: Clock = CLOCK,
     ) -> None:
+        if REQUESTS_IMPORT_ERROR:
+            raise WrongValue("the Python library requests is missing: run the role poller again")
         self._secrets = list(secrets)
         self._quoted = [*self._secrets, *quoted]
         self._reads = reads

@@ -23,6 +23,7 @@ from typing import Any, Dict, List, Mapping, Union
 from _scheduled_events.files import write_atomically
 from _scheduled_events.runs import PHASES, parse_run_id
 
+from .. import systemd
 from ..spool import MAX_REQUEST, WEBHOOKS_RUNTIME_DIRECTORY
 from .messages import LOST, MARK, STATE_DIRECTORY, MessageSpool, SpoolError
 from .settings import WEBHOOKS_FILE, load_receivers
@@ -69,7 +70,9 @@ def leave(environment: Mapping[str, str], text: str, config: str, state: str, ru
         else:
             kept = True
             if dropped:
-                _say(f"webhook {each.name}: its spool is full, and {dropped} of the oldest messages were dropped")
+                systemd.say(
+                    f"webhook {each.name}: its spool is full, and {dropped} of the oldest messages were dropped"
+                )
     with contextlib.suppress(OSError):
         if receivers and not kept and spool.is_empty():  # nothing waits for a delivery
             os.unlink(os.path.join(runtime, MARK))
@@ -110,11 +113,5 @@ def _leave_sign(runtime: str, name: str, text: str = "") -> None:
 
 
 def _say_lost(runtime: str, text: str) -> None:
-    _say(text)
+    systemd.say(text)
     _leave_sign(runtime, LOST, text)
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-        sys.stdout.flush()

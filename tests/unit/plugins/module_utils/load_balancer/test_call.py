@@ -64,12 +64,6 @@ def test_a_host_is_drained_by_its_flag_and_its_service_asked_at_the_url_given(ca
     assert set(call.asked) == {"http://127.0.0.1:8080/ready"}
 
 
-def test_a_host_whose_balancers_are_an_empty_text_ends_its_return_itself(call):
-    call("health_probe", "drained")
-    assert "ask" not in call("health_probe", "active", balancers=[""])
-    assert not call.record.exists()
-
-
 def test_a_host_that_cannot_be_put_back_keeps_no_other_holder_waiting(call, tmp_path, clock):
     call("health_probe", "drained", holder="patch")
     call.flag.unlink()

@@ -265,6 +265,14 @@ def test_a_name_that_haproxy_does_not_know_is_refused(member):
         member(backends=["apo"]).take_out(timeout=300)
 
 
+def test_a_backend_that_lacks_the_server_is_refused_before_another_one_gets_an_order(haproxy, member):
+    with pytest.raises(HAProxyError, match=r"No server is called web1 in the backends apo \(asked"):
+        member(backends=["www", "apo"]).take_out(timeout=300)
+    with pytest.raises(HAProxyError, match=r"No server is called web1 in the backends apo \(asked"):
+        member(backends=["www", "apo"]).put_back({}, timeout=300)
+    assert haproxy.orders() == []
+
+
 def test_a_socket_without_level_admin_changes_nothing(haproxy, member):
     haproxy.level = "operator"
     with pytest.raises(HAProxyError, match="level admin"):
@@ -377,6 +385,19 @@ def test_the_found_of_another_reason_does_not_excuse_the_order_of_an_operator(ha
 def test_a_server_that_was_out_for_another_reason_is_not_back_while_it_is_down(haproxy, member):
     haproxy.servers["www/web1"].update(status="DOWN")
     assert names(member(backends=["www"]).put_back({"www": "MAINT (resolution)"}, timeout=0).left) == ["www/web1"]
+
+
+@pytest.mark.usefixtures("out")
+@pytest.mark.parametrize(("found", "sent"), [("maint", []), ("drain", ["api/web1: drain"])])
+def test_a_state_that_was_found_counts_in_any_case(member, found, sent):
+    assert member().put_back({"api": found}, timeout=0).sent == sent
+
+
+@pytest.mark.usefixtures("out")
+@pytest.mark.parametrize("found", [None, 5, ["ready"]])
+def test_a_state_that_is_not_a_text_is_refused(member, found):
+    with pytest.raises(HAProxyError, match="for api, expected a text such as ready or MAINT"):
+        member().put_back({"www": "ready", "api": found}, timeout=0)
 
 
 def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, member):

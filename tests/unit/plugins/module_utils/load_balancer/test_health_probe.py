@@ -438,13 +438,14 @@ def test_the_balancer_notices_after_its_probes_and_a_second(make, clock, interva
     [
         ("flag", "drained", "flag is drained, expected an absolute path"),
         ("ports", [], "ports is empty, expected at least one port"),
+        ("drained_status", 200, "drained_status is 200, which a host in service gives"),
         ("url", "", 'url is "", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url'),
         ("url", "healthz", 'url is "healthz", expected http://HOST/PATH'),
         ("url", "http:///healthz", 'url is "http:///healthz", expected http://HOST/PATH'),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(option, value, message):
-    settings = {"flag": "/etc/drained", "ports": [80], "url": "http://127.0.0.1/healthz"}
+    settings = {"flag": "/etc/drained", "ports": [80], "url": "http://127.0.0.1/healthz", "drained_status": 503}
     check_settings(settings)
     with pytest.raises(DrainError, match=message):
         check_settings(dict(settings, **{option: value}))

@@ -146,7 +146,7 @@ def test_a_haproxy_that_hangs_is_given_up(serve, clock):
     released.set()
 
 
-@pytest.mark.parametrize("address", ["admin.sock", "127.0.0.1:", ":80", "127.0.0.1:http", ""])
+@pytest.mark.parametrize("address", ["admin.sock", "127.0.0.1:", ":80", "127.0.0.1:http", "127.0.0.1:65536", ""])
 def test_an_address_that_is_not_a_socket_is_refused(address):
     with pytest.raises(HAProxyError, match="expected an absolute path or HOST:PORT"):
         RuntimeSocket(address).ask("show stat")

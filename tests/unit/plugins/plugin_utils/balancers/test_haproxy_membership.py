@@ -13,6 +13,7 @@ from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}
 
+RESUME = {"backends": {"lb1": []}, "is_noticed": True, "until": 1300.0, "seconds": 300.0}
 KNOWN_TO_THE_MODULES = {"server", "backends", "state", "timeout", "force", "found"}
 
 
@@ -45,6 +46,8 @@ class Fleet:
         self.waits += [(balancer, timeout)] if waits else []
         if balancer in self.dead:
             raise Dead(f"{balancer} cannot be reached")
+        if module == CHANGE:  # which refuses a backend that it does not have
+            assert {*options["backends"]} <= {*self.servers[balancer]}
         left = []
         self.out = {"drained": self.out | {balancer}, "active": self.out - {balancer}}.get(state, self.out)
         if state == "drained" and self.sessions.get(balancer):
@@ -241,7 +244,7 @@ def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless
 def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     fleet.sessions = {"lb1": 1}
     first = membership("lb1", wait_at_most=15).drain({})
-    assert (first["resume"], fleet.now) == ({"is_noticed": True, "until": 1300.0, "seconds": 300.0}, 1015)
+    assert (first["resume"], fleet.now) == (RESUME, 1015)
     fleet.now = 1290
     fleet.calls.clear()
     last = membership("lb1", wait_at_most=15).drain(first["resume"])
@@ -259,7 +262,7 @@ def test_a_host_that_an_operator_put_back_is_drained_again_and_counts_as_changed
 def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership):
     fleet.sessions = {"lb1": 1}
     fleet.now = -1e6
-    membership("lb1").drain({"is_noticed": True, "until": 1300.0, "seconds": 300.0})
+    membership("lb1").drain(RESUME)
     assert fleet.now == -1e6 + 300
 
 

@@ -227,6 +227,8 @@ def test_the_credentials_of_a_balancer_are_not_read_at_the_start():
         ("probe_flag", "drained", "flag is drained, expected an absolute path. Correct load_balancer_probe_flag"),
         ("probe_flag", "C:\\drained", ""),
         ("ports", [], "ports is empty, expected at least one port of the service. Set load_balancer_ports"),
+        ("probe_drained_status", "200", "drained_status is 200, which a host in service gives"),
+        ("probe_drained_status", "{{ later }}", ""),
     ],
 )
 def test_a_pool_or_a_probe_that_cannot_be_meant_is_refused_at_the_start(name, value, message):
