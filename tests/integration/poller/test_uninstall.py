@@ -158,6 +158,10 @@ METRICS = {
     "the same directory": ("present", "metrics", True),
     "no unit": ("absent", "metrics", False),
 }
+MADE_BY_THE_ROLE = {  # the directory in the options, and whether the one in the configuration stays
+    "made": ("other", False),
+    "made-same": ("made-same/metrics", True),
+}
 
 
 def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansible, installed_collection, tmp_path):
@@ -174,6 +178,12 @@ def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansibl
             "poller_metrics_directory": option and str(directory / option),
         }
         kept[directory.name] = [] if not keeps else [".scheduled_events.prom.half", "scheduled_events.prom"]
+    for name, (option, _stays) in MADE_BY_THE_ROLE.items():
+        (tmp_path / name / "metrics").mkdir(parents=True)
+        (tmp_path / name / "metrics" / "scheduled_events.prom").touch()
+        (tmp_path / name / "poller.json").write_text(json.dumps({"metrics_directory": f"{tmp_path}/{name}/metrics"}))
+        hosts[name] = {**LOCAL, "poller_state": "present", "poller_metrics_directory": f"{tmp_path}/{option}"}
+        hosts[name]["__poller_user"] = (tmp_path / name).owner()
     tasks = installed_collection / "roles" / "poller" / "tasks"
     # Also if an interrupted play has restarted the unit, so that this play finds no change of it.
     configure = yaml.safe_load((tasks / "configure.yml").read_text())
@@ -192,8 +202,10 @@ def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansibl
             "__poller_config_stat": {"stat": {"exists": True}},
         },
     )
-    left = {name: sorted(path.name for path in (tmp_path / name / "metrics").iterdir()) for name in hosts}
+    left = {name: sorted(path.name for path in (tmp_path / name / "metrics").iterdir()) for name in kept}
     assert left == {name: sorted([*names, "node.prom"]) for name, names in kept.items()}, run.output
+    stays = {name: (tmp_path / name / "metrics").exists() for name in MADE_BY_THE_ROLE}
+    assert stays == {name: stays for name, (_option, stays) in MADE_BY_THE_ROLE.items()}, run.output
 
 
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
@@ -326,9 +338,48 @@ def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, in
 def test_webhooks_whose_installation_or_removal_was_interrupted_are_removed(interrupted, tmp_path, left):
     units = [path.partition("/")[2] for path in left if path.startswith("units/")]
     (tmp_path / "etc").mkdir()
-    assert interrupted("uninstall_webhooks", "etc/other.json", *left) == [f"stop {unit}" for unit in units]
+    others = ("etc/other.json", "webhooks.json", "units/webhooks-applied", "etc/scheduled-events-webhooks.path")
+    assert interrupted("uninstall_webhooks", *others, *left) == [f"stop {unit}" for unit in units]
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name != "bin"]
-    assert files == [tmp_path / "etc" / "other.json"]
+    assert sorted(files) == sorted(tmp_path / path for path in others)
+
+
+OF_THE_ROLE = ("lib/program-0123456789abcdef", "lib/program-0123456789abcdef.new", "hooks/managed-0123456789abcdef")
+OF_OTHERS = ("lib/program-exporter", "lib/program-0123456789abcdef-mine", "hooks/managed-backup", "lib/managed")
+IN_USE = ("lib/program-aaaaaaaaaaaaaaaa", "hooks/managed-bbbbbbbbbbbbbbbb")
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["installation", "removal"])
+def test_only_releases_and_sets_of_hooks_are_removed_as_former_ones(ansible, installed_collection, tmp_path, removed):
+    for path in (*OF_THE_ROLE, *OF_OTHERS, *IN_USE):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "file").touch()
+    role = installed_collection / "roles" / "poller"
+    steps = yaml.safe_load((role / "tasks" / ("uninstall.yml" if removed else "former.yml")).read_text())
+    names = ("Find the releases", "Ensure units, program and configuration are absent")
+    known = {
+        **yaml.safe_load((role / "vars" / "main.yml").read_text()),
+        **{"__poller_link": str(tmp_path / "lib" / "program"), "__poller_hooks": str(tmp_path / "hooks")},
+        **{"__poller_plan": {"release": "a" * 16, "hook_set": "b" * 16}, "poller_keep_state": True},
+        **{f"__poller_{name}": str(tmp_path / "none") for name in ("command", "config", "controller", "applied", "fact")},
+        "__poller_unit_dir": str(tmp_path / "units"),
+    }
+    tasks = [step for step in steps if not removed or step["name"] in names]
+    if removed:
+        loop = tasks[1]["loop"]
+        tasks[1]["loop"] = loop.replace("['/run/scheduled-events-drill']", "[]")
+        assert tasks[1]["loop"] != loop
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "systemctl").symlink_to(shutil.which("true"))
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": tasks}],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+    )
+    assert run.rc == 0, run.output
+    left = {path for path in (*OF_THE_ROLE, *OF_OTHERS, *IN_USE) if (tmp_path / path / "file").exists()}
+    # A removal takes the sets of hooks with their directory, if the state is not kept.
+    assert left == {*OF_OTHERS, *((OF_THE_ROLE[2], IN_USE[1]) if removed else IN_USE)}
 
 
 def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, installed_collection, tmp_path):
@@ -351,14 +402,20 @@ def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, ins
     def change(path):
         return {"ansible.builtin.file": {**earlier["ansible.builtin.file"], "path": str(tmp_path / path)}}
 
+    (tmp_path / "applied").touch(mode=0o666)
+    (tmp_path / "applied").chmod(0o666)
     steps = [*apply, *apply, change(f"units/{unit}"), *apply, *apply, change("poller.json"), *apply, *apply]
+    before = os.umask(0)
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": steps}],
         inventory={"all": {"hosts": {"web1": LOCAL}}},
         env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
     )
+    os.umask(before)
     assert run.rc == 0, run.output
     calls = (tmp_path / "bin" / "calls").read_text().splitlines()
+    # Whatever the umask of the connection is: whoever can write to it decides which changes are applied.
+    assert (tmp_path / "applied").stat().st_mode & 0o777 == 0o644
     done = [call for call in calls if call.startswith(("restart", "reload"))]
     assert done == ["restart b.path", "restart b.path", f"reload {unit}"]
 

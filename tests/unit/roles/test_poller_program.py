@@ -21,6 +21,7 @@ DRAIN = {"name": "10-drain", "phase": "prepare", "content": f"#!/bin/sh\nexit 0 
 BY_HAND = {"name": "50-by-hand", "phase": "prepare", "command": ["true"]}
 WEBHOOK = {"name": "ops", "url": f"https://example.org/{SECRET}", "secret": SECRET}
 ROLE = "maintops.scheduled_events.poller"
+HIDDEN = yaml.safe_load((ROOT / "roles/poller/vars/main.yml").read_text())["__poller_hidden"]
 # What is tried: the variables that differ, whether with the validation that Ansible does, and what is refused.
 CASES = {
     "a value": ({"poller_interval": "9"}, "check", "poller_interval: expected seconds from 0.25 to 5, not 9.0"),
@@ -67,6 +68,15 @@ CASES = {
         "check",
         "poller_metrics_directory /home/metrics: the sandbox of the polling unit hides it",
     ),
+    # With what the role itself names as hidden.
+    **{
+        f"hidden metrics under another name, {path}": (
+            {"poller_metrics_directory": path, "__poller_hidden": HIDDEN},
+            "check",
+            f"poller_metrics_directory {path}: the sandbox of the polling unit hides it",
+        )
+        for path in ("//tmp/metrics", "/var/lib/../../tmp/metrics")
+    },
 }
 ACCEPTED = {
     "all": {
