@@ -162,10 +162,7 @@ class OnWebhook:
         rulebook.until(lambda: fleet.is_over(self.first, "vm1", "vm2"), "the answer to the first event")
         rulebook.wait_until_idle()
         self.runs = rulebook.output.count("\nPLAY RECAP")
-        for names in (["vm1"], ["vm1", "vm2"]):  # within the time in which reports of the same content run once
-            self.report("B1", *names)
-        rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") == self.runs + 2, "the run for the second VM")
-        rulebook.wait_until_idle()
+        self.extended = self.extend(rulebook)
         rulebook.kill()
         self.second = fleet.announce("vm2")
         self.while_down = self.report(self.second, "vm2")
@@ -173,6 +170,17 @@ class OnWebhook:
         rulebook.until(lambda: self.report(self.second, "vm2") == 200, "the receiver")
         rulebook.until(lambda: fleet.is_over(self.second, "vm2"), "the answer to the second event")
         rulebook.wait_until_idle()
+
+    def extend(self, rulebook):
+        """Report an event of a VM, and while its run waits for the other VM, that it names both; the id of the event."""
+        event_id = self.fleet.announce("vm1", "vm2")
+        for names in (["vm1"], ["vm1", "vm2"]):  # within the time in which reports of the same content run once
+            self.report(event_id, *names)
+            rulebook.until(lambda name=names[-1]: self.fleet.hosts.is_prepared(name, event_id), "the last VM to prepare")
+        self.fleet.azure.emulator.cancel(event_id)
+        rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") == self.runs + 2, "the end of both runs")
+        rulebook.wait_until_idle()
+        return event_id
 
     def report(self, event_id, *resources, vm_name=None, phase="prepare", token=TOKEN):
         """Send what a polling unit sends; the status of the answer, None without one."""
@@ -212,8 +220,13 @@ def test_an_event_that_is_reported_again_after_a_restart_of_the_receiver_is_ackn
 
 def test_each_host_recovers_once_from_each_reported_event(on_webhook):
     recoveries = on_webhook.fleet.hosts.recoveries
-    assert recoveries("vm1") == [[on_webhook.first]]
-    assert recoveries("vm2") == [[on_webhook.first], [on_webhook.second]]
+    assert recoveries("vm1") == [[on_webhook.first], [on_webhook.extended]]
+    assert recoveries("vm2") == [[on_webhook.first], [on_webhook.extended], [on_webhook.second]]
+
+
+def test_a_vm_that_an_event_names_later_is_prepared_while_the_first_run_waits(on_webhook):
+    assert on_webhook.fleet.hosts.is_prepared("vm2", on_webhook.extended)
+    assert on_webhook.fleet.acknowledgements(on_webhook.extended) == []
 
 
 class OnEventGrid:

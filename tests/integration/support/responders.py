@@ -56,6 +56,9 @@ class Hosts:
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")
 
+    def is_prepared(self, name, event_id):
+        return (self.directory / name / f"prepared-{event_id}").exists()
+
     def prepared_at(self, name, event_id):
         return float((self.directory / name / f"prepared-{event_id}").read_text())
 

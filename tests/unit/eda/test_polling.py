@@ -132,6 +132,14 @@ def test_an_event_that_stays_scheduled_is_sent_again_until_it_starts(emulate, li
     assert len(rulebook.received) == count
 
 
+def test_each_repetition_comes_after_twice_the_time_of_the_one_before(source):
+    event = {"event_id": "A", "event_status": "Scheduled"}
+    news = source.News(repeat=300)
+    sent = [(now, known.repeated) for now in range(0, 7 * 24 * 3600, 60) for _key, known in news.of([event], now)]
+    assert sent[:4] == [(0, 0), (300, 1), (900, 2), (2100, 3)]
+    assert len(sent) == 11
+
+
 def test_an_event_is_sent_once_where_repeat_is_zero(emulate, listen):
     served = emulate()
     served.schedule("Reboot", "web1")

@@ -41,8 +41,8 @@ description:
   - C(id) is the same for the same content of an event, from all endpoints, after a lost connection, and after a
     restart. Use it in C(throttle) to act once.
   - Each event is delivered at least once. After a restart all events that Azure announces at that time are V(new).
-    Since an action can fail, an event that is still V(Scheduled) is sent again every O(repeat) seconds. C(repeated) is
-    the number of repetitions.
+    Since an action can fail, an event that is still V(Scheduled) is sent again, see O(repeat). C(repeated) is the
+    number of repetitions.
   - While the rulebook accepts no events because of running actions, only the latest change of each event waits.
   - A failed poll (no connection, an error, an empty or broken answer) changes nothing. The source runs until
     ansible-rulebook stops it.
@@ -88,7 +88,8 @@ options:
     default: 1
   repeat:
     description:
-      - Seconds after which an event that is still V(Scheduled) is sent again. V(0) sends it once.
+      - Seconds after which an event that is still V(Scheduled) is sent again. Each further repetition comes after twice
+        the time of the one before. V(0) sends the event once.
     type: float
     default: 300
   request_timeout:
@@ -135,7 +136,7 @@ EXAMPLES = r"""
       action:
         run_playbook:
           name: maintops.scheduled_events.respond
-          lock: "{{ event.event_id }}"
+          lock: '{{ event.event_id }} {{ event.resources | join(" ") }}'
 """
 
 EVENTS_PATH = "/metadata/scheduledevents"
@@ -290,7 +291,7 @@ class News:
         if before.id != now.id:
             return now._replace(change="changed")
         waits = now.event["event_status"] == "Scheduled" and self._repeat > 0
-        if waits and now.sent_at - before.sent_at >= self._repeat:
+        if waits and now.sent_at - before.sent_at >= self._repeat * 2**before.repeated:
             return now._replace(change=before.change, repeated=before.repeated + 1)
         return before
 
