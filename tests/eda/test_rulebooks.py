@@ -172,11 +172,13 @@ class OnWebhook:
         rulebook.wait_until_idle()
 
     def extend(self, rulebook):
-        """Report an event of a VM, and while its run waits for the other VM, that it names both; the id of the event."""
+        """Report an event of a VM and, while its run waits for the other one, of both VMs; the id of the event."""
         event_id = self.fleet.announce("vm1", "vm2")
         for names in (["vm1"], ["vm1", "vm2"]):  # within the time in which reports of the same content run once
             self.report(event_id, *names)
-            rulebook.until(lambda name=names[-1]: self.fleet.hosts.is_prepared(name, event_id), "the last VM to prepare")
+            rulebook.until(
+                lambda name=names[-1]: self.fleet.hosts.is_prepared(name, event_id), "the last VM to prepare"
+            )
         self.fleet.azure.emulator.cancel(event_id)
         rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") == self.runs + 2, "the end of both runs")
         rulebook.wait_until_idle()

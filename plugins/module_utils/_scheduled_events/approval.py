@@ -60,17 +60,21 @@ def approve(
     :raises ImdsError: the document could not be read; nothing was sent.
     :raises ApprovalFailed: the acknowledgement was sent and not accepted.
     """
-    attempts = _Attempts(client, event_ids, may_approve, still_wanted)
+    last: List[Tuple[Approvals, ImdsError]] = []
+
+    def sort(document: Document) -> Approvals:
+        return _sort(document, event_ids, may_approve)
+
     if dry_run:
-        return _sort(client.fetch(), event_ids, may_approve)
+        return sort(client.fetch())
     try:
-        return client.retry(attempts.next)
+        return client.retry(lambda: _attempt(client, sort, still_wanted, last))
     except ImdsError:
-        if attempts.failure is None or attempts.sorted is None:
+        if not last:
             raise
         # Also where the document could not be read since: the refusal of the request is what matters.
-        left, outcome = attempts.sorted.approved, attempts.sorted._replace(approved=[])
-        raise ApprovalFailed(attempts.failure, left=left, outcome=outcome) from attempts.failure
+        outcome, failure = last[0]
+        raise ApprovalFailed(failure, left=outcome.approved, outcome=outcome._replace(approved=[])) from failure
 
 
 def acknowledge(
@@ -124,50 +128,39 @@ def acknowledge(
     ], failure
 
 
-class _Attempts:
-    """Attempts to acknowledge. ``failure``: of the last request that was sent. ``sorted``: what it was made from."""
+def _attempt(
+    client: ImdsClient,
+    sort: Callable[[Document], Approvals],
+    still_wanted: Callable[[], bool],
+    last: List[Tuple[Approvals, ImdsError]],
+) -> Approvals:
+    """Read the document, and acknowledge what it allows.
 
-    def __init__(
-        self,
-        client: ImdsClient,
-        event_ids: Sequence[str],
-        may_approve: Callable[[ScheduledEvent], bool],
-        still_wanted: Callable[[], bool],
-    ) -> None:
-        self._client = client
-        self._event_ids = event_ids
-        self._may_approve = may_approve
-        self._still_wanted = still_wanted
-        self.failure: Optional[ImdsError] = None
-        self.sorted: Optional[Approvals] = None
-
-    def next(self) -> Approvals:
-        """Read the document, and acknowledge what it allows.
-
-        :raises ImdsError: either failed.
-        """
-        while True:
-            document = self._client.poll()
-            outcome = _sort(document, self._event_ids, self._may_approve)
-            # The service answers an absent id with 400 or 404, for all ids of the request
-            # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
-            if self.sorted and isinstance(self.failure, Refused) and len(outcome.approved) >= len(self.sorted.approved):
-                raise self.failure
-            if not outcome.approved:
-                return outcome
-            if not self._still_wanted():
-                return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
-            self.sorted = outcome
-            try:
-                # Only what the drill has added is kept back: an event of the service has any id.
-                sent = [event_id for event_id in outcome.approved if event_id.lower() != document.drill]
-                if sent:
-                    self._client.approve(sent)
-                return outcome
-            except ImdsError as error:
-                self.failure = error
-                if not isinstance(error, Refused):
-                    raise
+    :param last: the last request that was not accepted: what it was made from, and why.
+    :raises ImdsError: either failed.
+    """
+    while True:
+        document = client.poll()
+        outcome = sort(document)
+        # The service answers an absent id with 400 or 404, for all ids of the request
+        # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
+        for asked, failure in last:
+            if isinstance(failure, Refused) and len(outcome.approved) >= len(asked.approved):
+                raise failure
+        if not outcome.approved:
+            return outcome
+        if not still_wanted():
+            return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
+        try:
+            # Only what the drill has added is kept back: an event of the service has any id.
+            sent = [event_id for event_id in outcome.approved if event_id.lower() != document.drill]
+            if sent:
+                client.approve(sent)
+            return outcome
+        except ImdsError as error:
+            last[:] = [(outcome, error)]
+            if not isinstance(error, Refused):
+                raise
 
 
 def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Approvals:

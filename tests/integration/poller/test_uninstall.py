@@ -361,7 +361,10 @@ def test_only_releases_and_sets_of_hooks_are_removed_as_former_ones(ansible, ins
         **yaml.safe_load((role / "vars" / "main.yml").read_text()),
         **{"__poller_link": str(tmp_path / "lib" / "program"), "__poller_hooks": str(tmp_path / "hooks")},
         **{"__poller_plan": {"release": "a" * 16, "hook_set": "b" * 16}, "poller_keep_state": True},
-        **{f"__poller_{name}": str(tmp_path / "none") for name in ("command", "config", "controller", "applied", "fact")},
+        **{
+            f"__poller_{name}": str(tmp_path / "none")
+            for name in ("command", "config", "controller", "applied", "fact")
+        },
         "__poller_unit_dir": str(tmp_path / "units"),
     }
     tasks = [step for step in steps if not removed or step["name"] in names]
@@ -414,7 +417,7 @@ def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, ins
     os.umask(before)
     assert run.rc == 0, run.output
     calls = (tmp_path / "bin" / "calls").read_text().splitlines()
-    # Whatever the umask of the connection is: whoever can write to it decides which changes are applied.
+    # Whatever the umask of the connection is: who can write to it decides which changes are applied.
     assert (tmp_path / "applied").stat().st_mode & 0o777 == 0o644
     done = [call for call in calls if call.startswith(("restart", "reload"))]
     assert done == ["restart b.path", "restart b.path", f"reload {unit}"]

@@ -154,7 +154,7 @@ class Poller:
             raise PollerError(f"the poller cannot begin: {error}") from error
         self._watched = instance.Watched(directories, self._boot_id, self._clock)
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
-        stack.enter_context(_handled(handlers, self._inbox.wake_start))
+        _handle(handlers, self._inbox.wake_start, stack)
         self._polling = Polling(self._source, self._inbox.deliver, self._clock)
         self._acknowledger = Acknowledger(self._source, self._inbox.deliver, self._clock)
 
@@ -411,14 +411,10 @@ def _asked(settings: Settings) -> Tuple[Any, ...]:
     return settings.endpoint, settings.endpoint_networks, settings.api_version, settings.vm_name
 
 
-@contextlib.contextmanager
-def _handled(handlers: Mapping[signal.Signals, Callable[[int, Any], None]], wake_start: int) -> Iterator[None]:
-    """Handle signals, which also write to the pipe that ends a wait."""
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    wake_fd = signal.set_wakeup_fd(wake_start)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(wake_fd)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _handle(
+    handlers: Mapping[signal.Signals, Callable[[int, Any], None]], wake_start: int, stack: contextlib.ExitStack
+) -> None:
+    """Handle signals until the end of the stack. They also write to the pipe that ends a wait."""
+    for number, handler in handlers.items():
+        stack.callback(signal.signal, number, signal.signal(number, handler))
+    stack.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(wake_start))

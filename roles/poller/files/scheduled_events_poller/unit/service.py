@@ -91,7 +91,7 @@ class Service:
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
-    def _connected(self) -> ImdsClient:
+    def connected(self) -> ImdsClient:
         """The client of the service, wherever that is now.
 
         :raises ImdsError: it cannot be found.
@@ -114,7 +114,7 @@ class Service:
 
         :raises ImdsError: there is no document, or the name of this VM is not known.
         """
-        client = self._connected()
+        client = self.connected()
         try:
             document = client.poll()
             if self._vm_name is None:
@@ -127,19 +127,6 @@ class Service:
             raise
         self._source.resolver.succeeded()
         return Polled(document, self._vm_name, self._misnamed or "")
-
-    def acknowledge(
-        self, actions: Sequence[terms.Approve], config: terms.Config, still_wanted: Callable[[], bool]
-    ) -> List[terms.ApprovalResult]:
-        """Acknowledge events in one request, as far as a fresh document agrees with each decision.
-
-        :param still_wanted: asked right before the request is sent; false sends nothing.
-        """
-        try:
-            client = self._connected()
-        except ImdsError as error:
-            return [terms.ApprovalResult(action.key, accepted=False, error=str(error)) for action in actions]
-        return acknowledge(client, actions, config, still_wanted=still_wanted)[0]
 
 
 class Polling:
@@ -268,9 +255,10 @@ class Acknowledger:
         self, actions: Sequence[terms.Approve], config: terms.Config, attempt: object
     ) -> List[terms.ApprovalResult]:
         try:
-            return self._service.acknowledge(actions, config, lambda: self._wanted is attempt)
+            client = self._service.connected()
+            return acknowledge(client, actions, config, still_wanted=lambda: self._wanted is attempt)[0]
         except Exception as error:  # reported like any failed attempt, and tried again
-            problem = f"{type(error).__name__}: {error}"
+            problem = str(error) or repr(error)
             return [terms.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
 
     def end(self) -> None:
