@@ -79,7 +79,7 @@ def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
             stage=str(raw["stage"]),
             age=max(0.0, now.since(raw["at"])),
             lease=float(raw["lease"]),
-            unfinished=dict(raw.get("unfinished", {})),
+            unfinished=dict(raw["unfinished"]),
         )
     except (ValueError, KeyError, TypeError):
         return Mark("", {}, HELD, max(0.0, now.wall - written_at), UNNAMED_LEASE)
@@ -209,7 +209,7 @@ class Host:
             rounds = {each: before[each] for each in youngest}
             at = dict(self.now()._asdict())
             rounds[name] = {"round": round_id, "hosts": list(hosts), "since_begin": since_begin, "at": at}
-            self._write(RECORD, {"version": 2, "rounds": rounds}, mode=0o600)
+            self._write(RECORD, {"rounds": rounds}, mode=0o600)
 
     def _raw_records(self) -> Dict[str, Any]:
         try:

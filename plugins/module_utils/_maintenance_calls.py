@@ -89,9 +89,7 @@ def _said_by_the_unit() -> Tuple[List[str], bool]:
     try:
         known = read_status(STATUS_FILE)
         waiting = [str(each["event_id"]) for each in known["events"] if each["waits_until"] and not each["hooks"]]
-        # One that does not say it yet has prepared the host for any event that it knows.
-        is_prepared = bool(known.get("unrecovered", known["events"]))
-        return waiting if abs(CLOCK.wall() - known["time"]) <= STALE else [], is_prepared
+        return waiting if abs(CLOCK.wall() - known["time"]) <= STALE else [], bool(known["unrecovered"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return [], False
 

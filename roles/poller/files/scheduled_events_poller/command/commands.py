@@ -114,7 +114,7 @@ def show_status(chosen: argparse.Namespace) -> int:
         for event in read["events"]:
             event["said"] = _said(event, places(chosen).directories)
         lines = [line for event in read["events"] for line in _event_lines(event)]
-        if read.get("endpoint_source") not in (None, GIVEN):
+        if read["endpoint_source"] not in (None, GIVEN):
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
         if read["drill"] or read["drill_problem"]:
             lines.insert(0, f"  drill: {read['drill_problem'] or 'its event is added to those of the service'}")

