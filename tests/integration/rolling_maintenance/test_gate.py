@@ -24,7 +24,7 @@ def mark_of(owner):
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     at = {"wall": 0.0, "monotonic": time.monotonic(), "boot_id": boot_id}
     by = {"node": "controller9", "place": "elsewhere", "pid": 4711, "began": "1"}
-    return json.dumps({"owner": owner, "by": by, "stage": "held", "lease": 3600.0, "at": at})
+    return json.dumps({"owner": owner, "by": by, "stage": "held", "lease": 3600.0, "at": at, "unfinished": {}})
 
 
 def put_mark(hosts, name, text):

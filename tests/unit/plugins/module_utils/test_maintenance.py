@@ -198,13 +198,13 @@ def test_only_the_owner_drops_its_mark(host, owner, dropped):
 
 
 LONG = "9" * 400  # digits, which no float has
-AT = '"at": {"wall": 1, "monotonic": 1, "boot_id": ""}'
+AT = '"unfinished": {}, "at": {"wall": 1, "monotonic": 1, "boot_id": ""}'
 LONG_LEASE = '{"owner": "x", "by": {}, "stage": "held", "lease": ' + LONG + ", " + AT + "}"
 LONG_AGE = LONG_LEASE.replace('"wall": 1', '"wall": ' + LONG)
 
 
 @pytest.mark.parametrize("content", ["", "garbage", "[]", '{"owner": "x"}', "\x80", "[" * 100000, LONG_LEASE, LONG_AGE])
-def test_a_mark_of_version_0_1_0_or_a_broken_one_lasts_a_limited_time(host, now, tmp_path, content):
+def test_a_broken_mark_lasts_a_limited_time(host, now, tmp_path, content):
     (tmp_path / "state").mkdir()
     path = tmp_path / "state" / MARK
     path.write_text(content)
@@ -247,7 +247,7 @@ def test_the_oldest_maintenances_are_forgotten(host, now):
         *("[" * 100000, f'{{"rounds": {{"patch": {{"round": "r", "hosts": [], "since_begin": {LONG}}}}}}}'),
     ],
 )
-def test_a_record_of_version_0_1_0_or_a_broken_one_counts_as_nothing_and_is_replaced(host, tmp_path, content):
+def test_a_broken_record_counts_as_nothing_and_is_replaced(host, tmp_path, content):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / RECORD).write_text(content)
     assert host.records() == {}

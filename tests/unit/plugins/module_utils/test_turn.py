@@ -720,6 +720,7 @@ def test_a_stale_mark_of_a_maintenance_does_not_count(host):
         "by": {},
         "stage": "held",
         "lease": 60,
+        "unfinished": {},
         "at": {"wall": NOW - 61, "monotonic": 1, "boot_id": "b"},
     }
     (host.directory / "maintenance-under-way").write_text(json.dumps(mark))
