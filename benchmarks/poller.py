@@ -33,7 +33,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ROOT / "roles" / "poller" / "files"
-sys.path[:0] = [str(ROOT / "tests" / "integration" / "support"), str(FILES), str(ROOT / "plugins" / "module_utils")]
+TESTS = ROOT / "tests"
+PLACES = (TESTS / "integration" / "support", TESTS / "support", FILES, ROOT / "plugins" / "module_utils")
+sys.path[:0] = map(str, PLACES)
 
 EMULATOR = ROOT / "roles" / "emulator" / "files"
 WAYS = ("unit", "plain")
@@ -69,7 +71,7 @@ def be_unit(endpoint, directory, interval):
     places = poller.Places(f"{directory}/state.json", directories)
     rules = () if os.listdir(f"{directory}/hooks/prepare.d") else (Rule(APPROVE),)
     settings = Settings(endpoint=endpoint, interval=interval, rules=rules)
-    poller.Poller(lambda: settings, places, spawn_hooks=True).run()
+    poller.Poller(lambda: settings, places).run()
 
 
 def be_plain(endpoint, directory, interval):
@@ -119,6 +121,11 @@ class Running:
             path.chmod(0o755)
         command = [sys.executable, __file__, "--be", role, "--endpoint", emulator.endpoints[vm]]
         command += ["--directory", str(self._directory), "--interval", str(interval)]
+        from hook_units import HookUnits, root_command
+
+        self._hook_units = HookUnits(root_command(FILES, self._directory), self._directory, "log")
+        if role == "unit":
+            self._hook_units.start()
         with (self._directory / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -148,6 +155,7 @@ class Running:
     def stop(self):
         self._process.terminate()
         self._process.wait(60)
+        self._hook_units.stop()
 
 
 def wait(condition, running, what):

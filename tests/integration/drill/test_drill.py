@@ -11,6 +11,7 @@ import threading
 
 import pytest
 from emulation import LIMIT, until
+from hook_units import HookUnits, root_command
 from web_servers import Handler, WebServer
 
 from playbooks import LOCAL
@@ -24,38 +25,41 @@ class Vm:
 
     def __init__(self, collection, directory, emulator):
         self.directory, self.emulator = directory, emulator
-        self._program = str(collection / "roles" / "poller" / "files" / "scheduled-events")
+        programs = collection / "roles" / "poller" / "files"
+        self._program = str(programs / "scheduled-events")
+        self._hook_units = HookUnits(root_command(programs, directory), directory)
         self.add_hook("prepare", "true")
         self.add_hook("recover", "true")
-        for name in ("runtime", "root", "drill"):
+        for name in ("run", "root", "drill"):
             (directory / name).mkdir()
         self._process = None
 
     def add_hook(self, phase, script):
-        hook = self.directory / "configuration" / "hooks" / f"{phase}.d" / "10-hook"
+        hook = self.directory / "hooks" / f"{phase}.d" / "10-hook"
         hook.parent.mkdir(parents=True, exist_ok=True)
         hook.write_text(f'#!/bin/sh\necho "{phase} $SCHEDULED_EVENT_ID" >> {self.directory}/ran\n{script}\n')
         hook.chmod(0o755)
 
     def start(self, **changes):
         config = {**CONFIG, "endpoint": self.emulator.endpoints["web1"], **changes}
-        (self.directory / "configuration" / "poller.json").write_text(json.dumps(config))
+        (self.directory / "poller.json").write_text(json.dumps(config))
         words = [
             *(sys.executable, self._program),
-            f"--config={self.directory}/configuration/poller.json",
+            f"--config={self.directory}/poller.json",
             f"--state-file={self.directory}/state.json",
-            f"--runtime-directory={self.directory}/runtime",
-            f"--hooks-directory={self.directory}/configuration/hooks",
+            f"--runtime-directory={self.directory}/run",
+            f"--hooks-directory={self.directory}/hooks",
             f"--hooks-runtime-directory={self.directory}/root",
             f"--drill-directory={self.directory}/drill",
-            *("run", "--spawn-hooks"),
+            "run",
         ]
         with (self.directory / "log").open("ab") as log:
+            self._hook_units.start()
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until(lambda: self.status().get("last_successful_poll"))
 
     def status(self):
-        path = self.directory / "runtime" / "status.json"
+        path = self.directory / "run" / "status.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
     def ran(self, phase):
@@ -71,6 +75,7 @@ class Vm:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(LIMIT)
+            self._hook_units.stop()
 
 
 @pytest.fixture
@@ -85,7 +90,8 @@ def drill(ansible, vm):
     """Run the module, and then the verdict of the play."""
 
     def run(others=None, *, check_mode=False, **options):
-        places = {name: str(vm.directory / name) for name in ("configuration", "runtime", "history", "drill")}
+        names = {"configuration": ".", "runtime": "run", "history": "history", "drill": "drill"}
+        places = {name: str(vm.directory / place) for name, place in names.items()}
         arguments = {"step": "drill", "places": places, "state_directory": str(vm.directory / "roles"), **options}
         # A task that is skipped would replace the result of another host.
         only = {"when": "inventory_hostname == 'web1'"}

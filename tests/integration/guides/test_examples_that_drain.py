@@ -24,6 +24,7 @@ import pytest
 import yaml
 from emulation import until
 from haproxies import Backend
+from hook_units import HookUnits, root_command
 from page_blocks import block
 from pages import ROOT
 from ports import free_port
@@ -100,17 +101,19 @@ class Site:
         config = self.directory / "poller.json"
         config.write_text(json.dumps({**known, "endpoint": self.emulator.endpoints["web1"], "interval": 0.25}))
         (self.directory / "root").mkdir()
-        program = self.collection / "roles" / "poller" / "files" / "scheduled-events"
-        places = {"state-file": "state.json", "runtime-directory": "run", "hooks-directory": "hooks"}
-        places["hooks-runtime-directory"] = "root"
-        options = [f"--{name}={self.directory / place}" for name, place in places.items()]
-        command = [sys.executable, program, f"--config={config}", *options, "run", "--spawn-hooks"]
-        with (self.directory / "log").open("wb") as log:
+        programs = self.collection / "roles" / "poller" / "files"
+        root = root_command(programs, self.directory)
+        units = HookUnits(root, self.directory, "log")
+        options = [f"--config={config}", f"--state-file={self.directory / 'state.json'}", *root[3:]]
+        command = [sys.executable, programs / "scheduled-events", *options, "run"]
+        units.start()
+        with (self.directory / "log").open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
         def end():
             process.terminate()
             process.wait()
+            units.stop()
 
         return end
 

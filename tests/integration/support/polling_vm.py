@@ -15,6 +15,7 @@ from typing import Any
 
 import boundary
 from emulation import LIMIT
+from hook_units import HookUnits, root_command
 
 # A line at its begin and its end: event, phase, time.
 HOOK = """#!/bin/sh
@@ -39,11 +40,8 @@ class Vm:
         config = directory / "poller.json"
         config.write_text(json.dumps({"endpoint": endpoint, "interval": 0.25}))
         (directory / "root").mkdir()
-        self._directories = [
-            f"--runtime-directory={directory / 'run'}",
-            f"--hooks-directory={directory / 'hooks'}",
-            f"--hooks-runtime-directory={directory / 'root'}",
-        ]
+        self._root_command = root_command(self.programs, directory)
+        self._directories = self._root_command[3:]
 
     def add_hook(self, phase: str, name: str, content: str) -> None:
         hook = self.directory / "hooks" / f"{phase}.d" / name
@@ -57,15 +55,14 @@ class Vm:
         return [str(self.programs / "scheduled-events"), config, state, *self._directories, *arguments]
 
     def start(self) -> None:
-        """Start the polling unit, which runs its hooks as its own processes."""
-        self._poller = self._spawn(sys.executable, *self.command("run", "--spawn-hooks"))
+        """Start the polling unit, and the stand-in for the units that run its hooks."""
+        self._hook_units = HookUnits(self._root_command, self.directory, "poller.log")
+        self._hook_units.start()
+        self._poller = self._spawn(sys.executable, *self.command("run"))
 
-    def _spawn(self, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+    def _spawn(self, *command: str) -> subprocess.Popen[bytes]:
         with (self.directory / "poller.log").open("ab") as output:
-            environment = {**os.environ, **variables}
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd="/"
-            )
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/")
 
     def runs(self) -> bool:
         return self._poller.poll() is None
@@ -73,6 +70,7 @@ class Vm:
     def stop(self) -> None:
         self._poller.terminate()
         self._poller.wait(LIMIT)
+        self._hook_units.stop()
 
     def remembered(self) -> dict[str, Any] | None:
         """The events of the state, by their keys; ``None`` without a state."""
@@ -94,8 +92,7 @@ class Vm:
 class Host(Vm):
     """A VM with a stand-in for systemd, all of whose programs share one plan of a fault: see boundary.py.
 
-    It knows as much of systemd as the units need: units that are started when a directory holds something, or by
-    systemctl, that are started again, and that leave a result when they end.
+    Besides the units that run hooks, it knows two: that of the poller, and that of the webhooks.
     """
 
     def __init__(
@@ -110,10 +107,10 @@ class Host(Vm):
     ) -> None:
         super().__init__(collection, directory, endpoint)
         self.fault = fault
-        self.plan, self._disk, self._units = directory / "plan", directory / "disk", directory / "units"
+        self.plan, self._disk = directory / "plan", directory / "disk"
         self._messages = self._disk / "webhooks" / "messages"
         # The roles and systemd make these directories.
-        for each in (self.plan, self._units, self._messages, self._disk / "history"):
+        for each in (self.plan, self._messages, self._disk / "history"):
             each.mkdir(parents=True)
         self.state_file = self._disk / "state.json"
         self._run = [str(directory / each) for each in ("run", "root", "webhooks-run")]
@@ -126,25 +123,20 @@ class Host(Vm):
         spool = " ".join(self._watched("scheduled-events-webhooks", "spool", *self._webhooks))
         for phase in PHASES:
             self.add_hook(phase, "50-webhooks", f"#!/bin/sh\nexec {spool}\n")
-        systemctl = directory / "bin" / "systemctl"
-        systemctl.parent.mkdir()
-        systemctl.write_text(f'#!/bin/sh\ncd {self._units} || exit 1\nfor unit; do :>"$unit"; done\n')
-        systemctl.chmod(0o755)
-        self._path = f"{systemctl.parent}:{os.environ['PATH']}"
+        # A life without a fault has to reach the boundaries of a run's end, too.
+        root = self._watched("scheduled-events-hooks", *self._directories)
+        self._hook_units = HookUnits(root, directory, "poller.log", all_end=True)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def _watched(self, program: str, *arguments: str) -> list[str]:
         return [sys.executable, boundary.__file__, str(self.plan), str(self.programs / program), *arguments]
 
     def _start(self, unit: str, program: str, *arguments: str) -> None:
-        self._running[unit] = self._spawn(*self._watched(program, *arguments), PATH=self._path)
+        self._running[unit] = self._spawn(*self._watched(program, *arguments))
 
     def start(self) -> None:
         program, *arguments = self.command("run")
         self._start("poller", os.path.basename(program), *arguments)
-
-    def _root(self, unit: str, *arguments: str) -> None:
-        self._start(unit, "scheduled-events-hooks", *self._directories, *arguments)
 
     def struck(self) -> bool:
         """Whether the fault has occurred."""
@@ -169,20 +161,9 @@ class Host(Vm):
         ended = [unit for unit, process in self._running.items() if process.poll() is not None]
         for unit in ended:
             del self._running[unit]
-            kind, _at, run = unit.partition("@")
-            if kind == "hook":  # ExecStopPost=
-                self._root(f"ended@{run}", "ended", run)
         if "poller" not in self._running:
             self.start()
-        requests = self.directory / "run" / "requests"
-        if "dispatcher" not in self._running and requests.is_dir() and any(requests.iterdir()):
-            self._root("dispatcher", "dispatch")
-        for asked in list(self._units.iterdir()):
-            run = asked.name.partition("@")[2][: -len(".service")]
-            if run and not {f"hook@{run}", f"ended@{run}"} & set(self._running):
-                self._root(f"hook@{run}", "run", run)
-            if f"ended@{run}" not in self._running:
-                asked.unlink()
+        self._hook_units.tend()
         if "webhooks" not in self._running and self.messages():
             self._start("webhooks", "scheduled-events-webhooks", "deliver", *self._webhooks)
 
@@ -193,8 +174,6 @@ class Host(Vm):
         for directory in self._run:
             shutil.rmtree(directory, ignore_errors=True)
         (self.directory / "root").mkdir()
-        for asked in list(self._units.iterdir()):
-            asked.unlink()
         # From now on the programs run as if nothing were planned.
         plan = json.loads((self.plan / "plan.json").read_text())
         (self.plan / "plan.json").write_text(json.dumps({**plan, "fault": "none"}))
@@ -207,6 +186,7 @@ class Host(Vm):
                 boundary.end([*boundary.descendants(process.pid), process.pid])
             process.wait()
         self._running = {}
+        self._hook_units.end_all()
 
     def messages(self) -> list[str]:
         """The messages that wait to be delivered."""

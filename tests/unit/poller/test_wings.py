@@ -11,10 +11,10 @@ import sys
 
 import pytest
 import scheduled_events_poller
+from hook_units import HookUnits
 from polling_unit import COMMAND, until
 
 PACKAGE = os.path.dirname(scheduled_events_poller.__file__)
-COMMAND_OF_ROOT = os.path.join(os.path.dirname(PACKAGE), "scheduled-events-hooks")
 WINGS = ("unit", "root", "notify", "command")
 
 # What a package may import of another one, besides the modules at the top, which import none of them. Between unit and
@@ -140,18 +140,20 @@ def test_a_unit_without_webhooks_and_controller_imports_nothing_of_them_nor_of_r
     assert "unit.poller" in names
 
 
-@pytest.mark.parametrize("command", [["dispatch", "--spawn"], ["run"], ["ended"]], ids=lambda command: command[0])
-def test_the_root_side_imports_only_its_own_package(root_side, command):
+@pytest.mark.parametrize("command", ["dispatch", "run", "ended"])
+def test_the_root_side_imports_only_its_own_package(root_side, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("PATH", HookUnits(root_side.command, tmp_path).path)
     root_side.add_hook()
-    if command[0] == "dispatch":
+    if command == "dispatch":
         root_side.leave()
+        run = []
     else:
         root_side.accept()
-        command = [*command, root_side.run_id]
-    places = [f"--{name.replace('_', '-')}-directory={path}" for name, path in root_side.directories._asdict().items()]
-    wings, names = listed(COMMAND_OF_ROOT, *places, *command)
+        run = [root_side.run_id]
+    _python, _options, *program = root_side.command
+    wings, names = listed(*program, command, *run)
     assert wings == {"root"}
-    assert ("root.dispatcher" if command[0] == "dispatch" else "root.runner") in names
+    assert ("root.dispatcher" if command == "dispatch" else "root.runner") in names
 
 
 @pytest.mark.parametrize(("directory", "more"), [("missing", set()), ("webhooks", {"notify"})])

@@ -10,7 +10,6 @@ Both sides build and read them here alone. The root side reads a request as host
 import contextlib
 import json
 import os
-import sys
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events import checks
@@ -107,18 +106,6 @@ class RunResult(NamedTuple):
     outcome: str
     reason: str
     seconds: float
-
-
-def root_command(directories: Directories) -> Tuple[str, ...]:
-    """The command of the root side with the options that make it use the directories."""
-    return (
-        sys.executable,
-        "-IS",
-        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scheduled-events-hooks"),
-        f"--hooks-directory={directories.hooks}",
-        f"--runtime-directory={directories.runtime}",
-        f"--hooks-runtime-directory={directories.hooks_runtime}",
-    )
 
 
 def hook_sets(hooks_directory: str) -> Tuple[str, str]:

@@ -12,12 +12,13 @@ import os
 import shutil
 import socket
 import stat
-import sys
 import time
 import types
 
 import pytest
 from _scheduled_events.files import HALF_WRITTEN
+from hook_units import HookUnits
+from polling_unit import until
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs
 from scheduled_events_poller.root.dispatcher import Dispatcher
@@ -100,7 +101,6 @@ def test_a_look_leaves_no_descriptor_open(root_side, look):
     os.makedirs(os.path.join(root_side.directories.requests, "junk", "inner"))
     before = os.listdir("/proc/self/fd")
     look()
-    dispatcher.spawner(root_side.directories)([])
     assert set(os.listdir("/proc/self/fd")) <= set(before)  # those of earlier tests may be closed meanwhile
 
 
@@ -574,7 +574,7 @@ def test_junk_does_not_fill_the_journal(root_side, capsys, monkeypatch):
         root_side.leave_text(b"", f"junk{number}")
         root_side.leave_text(b"", a_run_id(number))
     os.mkdir(os.path.join(root_side.directories.requests, "directory"))
-    Dispatcher(root_side.directories, Starter()).serve(linger=0.0, clock=FakeClock())
+    Dispatcher(root_side.directories, Starter()).serve(clock=FakeClock())
     journal = capsys.readouterr().err
     assert len(journal.splitlines()) == 5 + 1
     assert "removed 301 files and directories that are not requests" in journal
@@ -639,13 +639,6 @@ def test_an_empty_spool_ends_it_after_a_while_without_a_word(root_side, starter,
     Dispatcher(root_side.directories, starter).serve(clock=clock, processor=lambda: 0.0)
     assert capsys.readouterr().err == ""
     assert 0.3 <= clock.now - clock.began < 0.4
-
-
-def test_it_ends_after_one_look_where_it_is_not_to_wait_for_more(root_side, starter):
-    clock = FakeClock()
-    root_side.leave()
-    Dispatcher(root_side.directories, starter).serve(linger=0.0, clock=clock, processor=lambda: 0.0)
-    assert (starter.ids, clock.pauses) == ([root_side.run_id], [])
 
 
 def test_a_request_that_comes_while_it_lingers_is_taken(root_side, starter):
@@ -782,20 +775,13 @@ def test_a_request_waits_while_the_machine_has_no_room_for_systemctl(root_side, 
     assert os.listdir(root_side.directories.results) == []
 
 
-def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side):
+def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side, tmp_path):
     root_side.add_hook("#!/bin/sh\ncat\n")
     root_side.leave()
-    command = dispatcher.root_command(root_side.directories)
-    assert command[:2] == (sys.executable, "-IS")
-    process = dispatcher.Process([*command, "dispatch", "--spawn"])
-    assert process.wait(LONGER_THAN_A_TEST) == 0
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-        listener.bind(root_side.directories.socket)
-        listener.settimeout(1)
-        give_up_at = time.monotonic() + 300
-        while root_side.result() is None and time.monotonic() < give_up_at:
-            with contextlib.suppress(socket.timeout):
-                listener.recv(100)
+    units = HookUnits(root_side.command, tmp_path)
+    units.start()
+    until(root_side.result, "the result")
+    units.stop()
     assert root_side.result().outcome == "ok"
 
 
@@ -803,22 +789,5 @@ def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side):
     "arguments", [[], ["explode"], ["run"], ["run", "a", "b"], ["--etc-directory=/etc", "dispatch"]]
 )
 def test_the_program_that_runs_as_root_refuses_another_command(root_side, arguments):
-    process = dispatcher.Process([*dispatcher.root_command(root_side.directories), *arguments])
+    process = dispatcher.Process([*root_side.command, *arguments])
     assert process.wait(LONGER_THAN_A_TEST) == 1
-
-
-def test_without_systemd_a_run_is_a_process_and_one_that_cannot_be_started_is_named(root_side, monkeypatch):
-    started = []
-
-    def start(command, *, output):
-        if command[-1] == "lost":
-            raise FileNotFoundError(2, "No such file or directory", command[0])
-        started.append((command[-2:], os.write(output, b"of the hooks\n")))
-
-    monkeypatch.setattr(dispatcher, "Process", start)
-    reasons = dispatcher.spawner(root_side.directories)(["lost", root_side.run_id])
-    assert list(reasons) == ["lost"]
-    assert reasons["lost"].startswith("it cannot be started: [Errno 2] No such file or directory")
-    assert started == [(["run", root_side.run_id], 13)]
-    (log,) = [name for name in os.listdir(root_side.directories.hooks_runtime) if name.endswith(".log")]
-    assert os.stat(os.path.join(root_side.directories.hooks_runtime, log)).st_mode & 0o777 == 0o644

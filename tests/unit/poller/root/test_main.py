@@ -2,33 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands of root's side: units of systemd run hooks, unless a test asks for processes."""
+"""The commands of root's side."""
 
 import pathlib
 
 import pytest
 from scheduled_events_poller.root import dispatcher, main, runner
-
-
-@pytest.mark.parametrize(
-    ("arguments", "start", "linger"),
-    [(["dispatch"], dispatcher.start_units, dispatcher.LINGER), (["dispatch", "--spawn"], None, 0.0)],
-)
-def test_dispatch_starts_units_unless_processes_are_asked_for(root_side, monkeypatch, arguments, start, linger):
-    served = []
-
-    class Recorder:
-        def __init__(self, directories, given):
-            served.append((directories, given if given is dispatcher.start_units else None))
-
-        def serve(self, *, linger):
-            served.append(linger)
-
-    monkeypatch.setattr(dispatcher, "Dispatcher", Recorder)
-    option = f"--runtime-directory={root_side.directories.runtime}"
-    assert main.main([option, *arguments]) == 0
-    [(directories, given), lingered] = served
-    assert (directories.requests, given, lingered) == (root_side.directories.requests, start, linger)
 
 
 def test_a_dispatcher_that_lacks_something_now_ends_with_one_line():

@@ -205,7 +205,7 @@ def test_a_run_begins_after_an_older_one_whether_the_job_of_that_was_removed_or_
     for each in ("prepare", "recover"):
         root_side.add_hook(f"#!/bin/sh\n{script}\n", phase=each)
     root_side.accept()
-    command = [*dispatcher.root_command(root_side.directories), "run"]
+    command = [*root_side.command, "run"]
     first = Process([*command, root_side.run_id])
     _until_written(log)
     if removed:
@@ -313,13 +313,13 @@ def test_an_older_run_is_waited_for_as_long_as_it_goes_on(root_side, processes, 
 def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side, tmp_path):
     root_side.add_hook(marking(tmp_path / "mark"))
     root_side.accept()
-    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    process = Process([*root_side.command, "run", root_side.run_id])
     hook = int(_until_written(tmp_path / "mark"))
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait(LONGER_THAN_A_TEST) == -signal.SIGKILL
     os.kill(hook, signal.SIGKILL)
     how = {b"SERVICE_RESULT": b"signal", b"EXIT_CODE": b"killed", b"EXIT_STATUS": b"KILL"}
-    arguments = [*dispatcher.root_command(root_side.directories), "ended", root_side.run_id]
+    arguments = [*root_side.command, "ended", root_side.run_id]
     process = Process(arguments, environment={**os.environb, **how})
     assert process.wait(LONGER_THAN_A_TEST) == 0
     assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks: signal killed KILL")
@@ -617,7 +617,7 @@ def test_a_job_that_runs_takes_over_the_times_of_a_request_that_revises_it(root_
     mark = tmp_path / "mark"
     root_side.add_hook(marking(mark))
     root_side.accept(ends_at=time.monotonic() + 600, timeout=600.0)
-    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    process = Process([*root_side.command, "run", root_side.run_id])
     _until_written(mark)
     root_side.leave(ends_at=time.monotonic(), timeout=600.0)
     dispatcher.Dispatcher(root_side.directories, lambda _ids: {}).look()

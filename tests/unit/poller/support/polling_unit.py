@@ -14,16 +14,17 @@ import threading
 import time
 
 from command_runs import Runs
+from hook_units import HookUnits, root_command
 from web_servers import Handler, WebServer
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
-COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
+FILES = os.path.join(ROOT, "roles", "poller", "files")
+COMMAND = os.path.join(FILES, "scheduled-events")
 COMMANDS = Runs(COMMAND)
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 OTHER_ID = "D8172CBD-B0ED-4624-C35C-BB6024B27234"
 GIVE_UP = 300.0  # seconds; only so that a hang is named
 EXECUTABLE = 0o755
-RUN = ("run", "--spawn-hooks")
 SOAK = os.environ.get("TIER") == "soak"  # where no result may be due to the forks
 
 
@@ -105,6 +106,8 @@ class Unit:
             f"--roles-directory={self.path('roles')}",
         ]
         os.mkdir(self.path("root"))
+        self._hook_units = HookUnits(root_command(FILES, directory), directory)
+        self._hook_units.start()
         self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notified.bind(self.path("systemd"))
         self.notified.settimeout(GIVE_UP)
@@ -133,10 +136,10 @@ class Unit:
         if separately:
             with open(self.path("log"), "ab") as log:
                 self.process = subprocess.Popen(
-                    [*self.arguments, *RUN], stdout=log, stderr=log, env=dict(os.environ, **environment)
+                    [*self.arguments, "run"], stdout=log, stderr=log, env=dict(os.environ, **environment)
                 )
         else:
-            self.process = COMMANDS.start([*self.arguments[2:], *RUN], self.path("log"), **environment)
+            self.process = COMMANDS.start([*self.arguments[2:], "run"], self.path("log"), **environment)
         self.await_notification("READY=1")
 
     def await_acknowledgement(self, event_id=ID):
@@ -156,6 +159,7 @@ class Unit:
         if self.process and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(GIVE_UP)
+        self._hook_units.stop()
         self.notified.close()
 
     def kill(self):

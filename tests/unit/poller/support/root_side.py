@@ -8,6 +8,8 @@ import json
 import os
 import time
 
+import scheduled_events_poller
+from hook_units import root_command
 from scheduled_events_poller.root import runner
 from scheduled_events_poller.spool import Directories, Job, format_request, parse_result
 
@@ -33,6 +35,9 @@ EVENT = {
 }
 
 
+FILES = os.path.dirname(os.path.dirname(scheduled_events_poller.__file__))
+
+
 class RootSide:
     """The directories of the root side, with hooks, requests and results in them."""
 
@@ -43,6 +48,7 @@ class RootSide:
             os.path.join(place, "hooks"), os.path.join(place, "run"), os.path.join(place, "root")
         )
         self.output = os.path.join(place, "output")
+        self.command = root_command(FILES, place)
         for directory in (self.directories.requests, self.directories.jobs, self.directories.results):
             os.makedirs(directory)
         os.makedirs(os.path.join(self.directories.hooks, "prepare.d"))

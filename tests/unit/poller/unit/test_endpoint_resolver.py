@@ -149,7 +149,7 @@ def running(tmp_path):
     """A poller in this process; ``status`` gives what it shows after another iteration of its loop."""
     directories = Directories(str(tmp_path / "hooks"), str(tmp_path / "run"), str(tmp_path / "root"))
     (tmp_path / "root").mkdir()
-    made = poller.Poller(lambda: AUTO, poller.Places(str(tmp_path / "state.json"), directories), spawn_hooks=True)
+    made = poller.Poller(lambda: AUTO, poller.Places(str(tmp_path / "state.json"), directories))
 
     def status():
         made._display.hurry()

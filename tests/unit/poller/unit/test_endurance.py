@@ -114,7 +114,7 @@ class Life:
         self.boots += 1
         settings = Settings(endpoint=self.imds.url, vm_name="vm1", metrics_directory=self.place)
         places = poller.Places(self.path("state.json"), self.directories, self.path("drill"))
-        self.unit = JumpingPoller(self.moments, lambda: settings, places, spawn_hooks=False)
+        self.unit = JumpingPoller(self.moments, lambda: settings, places)
         self.stack = contextlib.ExitStack()
         self.unit._open(self.stack)
         self.root = dispatcher.Dispatcher(self.directories, self.run_hooks)

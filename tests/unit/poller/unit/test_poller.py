@@ -738,7 +738,7 @@ def quiet(tmp_path, now):
     clock = Clock(monotonic=lambda: now[0])
     places = poller.Places(str(tmp_path / "state"), Directories(str(tmp_path), str(tmp_path), str(tmp_path)))
     settings = Settings(endpoint="http://127.0.0.1:9", vm_name="vm1")
-    made = poller.Poller(lambda: settings, places, spawn_hooks=False, clock=clock)
+    made = poller.Poller(lambda: settings, places, clock=clock)
     made._polling, made._acknowledger = Idle(), Idle()
     made._state, made._state_file = state.State(serial=1), state.StateFile("/nowhere/state.json")
     made._boot_id = "boot"

@@ -158,8 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         "file", nargs="?", metavar="FILE", help="default: the configuration in use; -: all settings of the role"
     )
 
-    command = _command(groups, "run", commands.run, "poll in the foreground, as the unit does")
-    command.add_argument("--spawn-hooks", action="store_true", help="run hooks as child processes, without systemd")
+    _command(groups, "run", commands.run, "poll in the foreground, as the unit does")
     return parser
 
 

@@ -43,7 +43,7 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Overf
 
 def run(chosen: argparse.Namespace) -> None:
     """Poll until a signal."""
-    poller.Poller(lambda: config.load(chosen.config), places(chosen), spawn_hooks=chosen.spawn_hooks).run()
+    poller.Poller(lambda: config.load(chosen.config), places(chosen)).run()
 
 
 def check_config(chosen: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import LACKING, plain, trim
 from _scheduled_events.runs import FAILED, parse_run_id
 
-from ..spool import MAX_REQUEST, SAID, Directories, RunResult, parse_request, root_command
+from ..spool import MAX_REQUEST, SAID, Directories, RunResult, parse_request
 from . import jobs
 from .jobs import Process
 
@@ -74,10 +74,8 @@ class Dispatcher:
         self._pause = PAUSE
         self._removed = 0
 
-    def serve(
-        self, *, linger: float = LINGER, clock: Clock = CLOCK, processor: Callable[[], float] = processor_time
-    ) -> None:
-        """Take all requests that exist or arrive within ``linger`` seconds.
+    def serve(self, *, clock: Clock = CLOCK, processor: Callable[[], float] = processor_time) -> None:
+        """Take all requests, until none has come for a while.
 
         :param processor: see :func:`processor_time`.
         :raises OSError: the directories of root cannot be used.
@@ -89,7 +87,7 @@ class Dispatcher:
             now = clock.monotonic()
             if look.taken or look.left:
                 busy = now
-            if not look.left and now - busy >= linger:
+            if not look.left and now - busy >= LINGER:
                 break
             # Also before it ends and systemd starts it again.
             cost = processor() - before + RUN_COST * look.taken
@@ -280,22 +278,3 @@ def _systemctl_start(units: Sequence[str]) -> str:
         process.end(1.0)
         return f"systemctl start did not end within {PATIENCE:g} s"
     return f"systemctl start ended with status {status}; see journalctl -u scheduled-events-hooks" if status else ""
-
-
-def spawner(directories: Directories) -> Start:
-    """A way to start processes of our own instead of units, where there is no systemd."""
-
-    def start(ids: Sequence[str]) -> Dict[str, str]:
-        reasons = {}
-        log = os.open(
-            os.path.join(directories.hooks_runtime, "hooks.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-        )
-        for request_id in ids:
-            try:
-                Process([*root_command(directories), "run", request_id], output=log)
-            except OSError as error:
-                reasons[request_id] = f"it cannot be started: {error}"
-        os.close(log)
-        return reasons
-
-    return start

@@ -5,7 +5,7 @@
 """The command of the units that run as root; imports no more than a hook has to wait for.
 
 scheduled-events-hooks [--hooks-directory=…] [--runtime-directory=…] [--hooks-runtime-directory=…] COMMAND
-dispatch [--spawn]: take the requests of the poller, and start a unit (or a process) for each.
+dispatch: take the requests of the poller, and start a unit for each.
 run ID: run the hooks of an accepted request.
 ended ID: leave a result for a run whose process could not.
 """
@@ -27,19 +27,18 @@ def main(arguments: List[str]) -> Union[int, str]:
         if name not in directories._fields:
             return __doc__
         directories = directories._replace(**{name: value})
-    if arguments in (["dispatch"], ["dispatch", "--spawn"]):
-        return _dispatch(directories, spawn=len(arguments) == 2)
+    if arguments == ["dispatch"]:
+        return _dispatch(directories)
     if len(arguments) == 2 and arguments[0] in ("run", "ended"):
         return _run(directories, *arguments)
     return __doc__
 
 
-def _dispatch(directories: Directories, *, spawn: bool) -> Union[int, str]:
+def _dispatch(directories: Directories) -> Union[int, str]:
     from . import dispatcher
 
-    start = dispatcher.spawner(directories) if spawn else dispatcher.start_units
     try:
-        dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
+        dispatcher.Dispatcher(directories, dispatcher.start_units).serve()
     except OSError as error:  # systemd starts this again, and the requests are left
         return f"requests wait: {error}"
     return 0

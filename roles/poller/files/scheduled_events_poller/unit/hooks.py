@@ -6,7 +6,6 @@
 
 import contextlib
 import os
-import subprocess
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events.files import read_plain, write_atomically
@@ -55,15 +54,10 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
 
 
 class HookRequests:
-    """Requests for hooks and their results.
+    """Requests for hooks and their results."""
 
-    :param spawn: run the root side as processes of our own user, for tests and where there is no systemd.
-    """
-
-    def __init__(self, directories: spool.Directories, *, spawn: bool = False) -> None:
+    def __init__(self, directories: spool.Directories) -> None:
         self._directories = directories
-        self._spawn = spawn
-        self._children: List[subprocess.Popen[bytes]] = []
         self._seen: Dict[str, float] = {}  # when requests that wait were seen first
 
     def prepare(self) -> None:
@@ -90,8 +84,6 @@ class HookRequests:
             os.makedirs(self._directories.requests, mode=0o700, exist_ok=True)
             # The root side starts as soon as the directory of the requests holds a name.
             write_atomically(path, spool.format_request(job), mode=0o600, directory=self._directories.runtime)
-            if self._spawn:
-                self._start_root_side()
         except OSError as error:
             return f"the request for the hooks cannot be written: {error}"
         return ""
@@ -108,16 +100,6 @@ class HookRequests:
         if all(now - since <= UNHEARD for since in self._seen.values()):
             return ""
         return "requests for hooks are not taken. Look at scheduled-events-hooks.path, and start it"
-
-    def _start_root_side(self) -> None:
-        self._children = [child for child in self._children if child.poll() is None]
-        self._children.append(
-            subprocess.Popen(
-                [*spool.root_command(self._directories), "dispatch", "--spawn"],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        )
 
     def result(self, request_id: str) -> Optional[spool.RunResult]:
         """The result of a run, if it has ended."""

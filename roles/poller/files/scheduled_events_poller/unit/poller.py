@@ -102,17 +102,14 @@ class Poller:
     """Polls, decides, keeps the state, and carries out what was decided, until it has to stop.
 
     :param load_settings: reads the configuration; called again at a reload.
-    :param spawn_hooks: run hooks as processes of our own instead of units.
     """
 
-    def __init__(
-        self, load_settings: Callable[[], Settings], places: Places, *, spawn_hooks: bool, clock: Clock = CLOCK
-    ) -> None:
+    def __init__(self, load_settings: Callable[[], Settings], places: Places, *, clock: Clock = CLOCK) -> None:
         self._clock, self._places = clock, places
         self._load_settings = load_settings
         self._settings = load_settings()
         self._source = _source_of(self._settings, places)
-        self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
+        self._hooks = hooks.HookRequests(places.directories)
         self._state_file = StateFile(places.state_file)
         self._results: List[terms.Result] = []
         self._display = Display(clock)
