@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import typing as t
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._drill import OPTIONS
@@ -42,18 +42,18 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        types = {**OPTIONS["event_type"], "choices": list(LEAST_NOTICE)}
-        self._options = arguments_of(self, {**OPTIONS, "event_type": types})
         self._name = self._variables["inventory_hostname"]
-        if self._options["step"] == "verdict":
+        if self._task.args.get("step") == "verdict":
             return {**result, **_verdict_of(self._results(), check=self._task.check_mode)}
-        wrong_name = misspelled(self._variables, defaults_of("drill"), "drill")
-        if wrong_name:
-            raise AnsibleActionFail(wrong_name)
-        failed = [name for name, each in self._results().items() if each.get("outcome") in OUT]
+        # One that failed without an outcome was ended from outside.
+        ends = {name: each.get("outcome", each.get("failed") and FAILED) for name, each in self._results().items()}
+        failed = [name for name, outcome in ends.items() if outcome in OUT]
         if failed and not self._task.check_mode:
             return {**result, **self._without_drill(SKIPPED, f"the drill of {failed[0]} did not pass")}
-        _check_urls(self._options["probe_urls"])
+        try:
+            self._options = self._checked()
+        except AnsibleError as error:  # of this host alone: the others are drilled
+            return {**result, **self._without_drill(REFUSED, f"the drill did not begin: {error}")}
         host = AskedHost(
             lambda: OtherHost(self, self._name, self._variables, become=bool(self._task.become)),
             {name: self._options[name] for name in ("state_directory", "places")},
@@ -66,13 +66,26 @@ class ActionModule(ActionBase):
         finally:
             host.close()
 
+    def _checked(self) -> dict[str, t.Any]:
+        """The options.
+
+        :raises AnsibleError: one of them is wrong.
+        """
+        types = {**OPTIONS["event_type"], "choices": list(LEAST_NOTICE)}
+        options = arguments_of(self, {**OPTIONS, "event_type": types})
+        wrong_name = misspelled(self._variables, defaults_of("drill"), "drill")
+        if wrong_name:
+            raise AnsibleActionFail(wrong_name)
+        _check_urls(options["probe_urls"])
+        return options
+
     def _say(self, line: str) -> None:
         show(f"{self._name}: {line}")
 
     def _without_drill(self, outcome: str, problem: str) -> dict[str, t.Any]:
         self._say(f"{outcome}: {problem}")
         verdict = Verdict(outcome, (problem,), dict.fromkeys(FIGURES), 0)
-        return {"changed": False, **_shown(verdict, self._options["event_type"])}
+        return {"changed": False, **_shown(verdict, str(self._task.args.get("event_type")))}
 
     def _results(self) -> dict[str, dict[str, t.Any]]:
         """The result of each host of the play that has one."""
@@ -192,7 +205,7 @@ def _check_urls(urls: t.Sequence[str]) -> None:
 
 def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) -> dict[str, t.Any]:
     """The verdicts of all hosts, for people and for the artifacts of a job, which a task that fails cannot have."""
-    verdicts = {name: str(each.get("verdict", "")) for name, each in results.items()}
+    verdicts = {name: str(each.get("verdict") or each.get("msg") or "no drill") for name, each in results.items()}
     for name, text in verdicts.items():
         show(f"{name}: {text}")
     expected = (PASSED, PREVIEWED) if check else (PASSED,)

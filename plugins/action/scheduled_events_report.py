@@ -60,6 +60,7 @@ class ActionModule(ArmAction):
             ids = vm_ids_of(hosts, variables["hostvars"])
             since = made - options["audit"]["days"] * 86400.0
             audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)
+            story = story.since(since)  # the histories were read from before, for events that Azure has announced early
         texts = {
             "html": lambda: page(story, made=made, version=version, audit=audit),
             "json": lambda: as_json(story, made=made, version=version, audit=audit),

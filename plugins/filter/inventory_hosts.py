@@ -61,10 +61,11 @@ _value:
   elements: str
 """
 
+import contextlib
 import re
 import typing as t
 
-from ansible.errors import AnsibleFilterError
+from ansible.errors import AnsibleError, AnsibleFilterError
 
 from ..plugin_utils._azure.arm import INSTANCE, VM, azure_id
 
@@ -93,10 +94,17 @@ def instance_name(name: str) -> str | None:
     return f"{found['set']}_{int(found['number'], 36)}" if found else None
 
 
+def _read(variables: Variables, name: str) -> str:
+    """A variable in lower case, which can be of another meaning; empty if its template needs what is unknown."""
+    with contextlib.suppress(AnsibleError):
+        return str(variables.get(name) or "").lower()
+    return ""
+
+
 def azure_names(variables: Variables) -> set[str]:
     """What Azure calls the VM."""
-    names = {str(variables.get("name") or "").lower()}
-    found = azure_id(str(variables.get("id") or "").lower())
+    names = {_read(variables, "name")}
+    found = azure_id(_read(variables, "id"))
     if found and found.kind in (VM, INSTANCE):
         names.add("_".join(found.names))  # an instance is called after its scale set and its number
     return names - {""}
@@ -140,7 +148,7 @@ class _Inventory:
         guessed_computer, guessed_azure = _Index(), _Index()
         for host in hostvars:
             names = azure_names(hostvars[host])
-            computer_names = {str(hostvars[host].get("computer_name") or "").lower()} - {""}
+            computer_names = {_read(hostvars[host], "computer_name")} - {""}
             own.add({host.lower()}, host)
             azure.add(names, host)
             computer.add(computer_names, host)

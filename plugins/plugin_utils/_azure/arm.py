@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import string
 import typing as t
 import urllib.error
+from urllib.parse import quote
 
 from ansible.module_utils import urls
 
@@ -203,7 +205,8 @@ class Arm:
             raise ArmError(f"{request}: expected a path. Correct the id of the resource")
         refuse_ended_run()  # the next run may have put the host back
         try:
-            answer = self._send(method, f"{self._host}{url}?api-version={api_version}", headers, data)
+            path = quote(url, safe=string.punctuation)  # Azure allows all letters in the name of a resource group
+            answer = self._send(method, f"{self._host}{path}?api-version={api_version}", headers, data)
         except OSError as error:
             unanswered = ArmError(f"{request}: {self._host} gave no answer: {error}")
             unanswered.unanswered = True

@@ -21,6 +21,7 @@ from .arm import INSTANCE_INTERFACE, INTERFACE, ArmError, azure_id
 Body = t.Dict[str, t.Any]
 
 BALANCERS, GATEWAYS = "loadBalancers", "applicationGateways"
+BALANCER_POOL, GATEWAY = "microsoft.network/loadbalancers/backendaddresspools", "microsoft.network/applicationgateways"
 NETWORK_API, COMPUTE_API = "2024-05-01", "2024-07-01"
 DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
 STATES = (DOWN, NO_STATE, "Up")
@@ -56,7 +57,12 @@ class PoolMember(t.NamedTuple):
 
 def api_version_of(target: str) -> str:
     """The version of the API to ask for."""
-    return COMPUTE_API if "/virtualmachinescalesets/" in target.lower() else NETWORK_API
+    return COMPUTE_API if _kind(target).startswith("microsoft.compute/") else NETWORK_API
+
+
+def _kind(target: str) -> str:
+    found = azure_id(target)
+    return found.kind if found else ""
 
 
 def owner_of(pool: str, kind: str) -> str:
@@ -249,9 +255,9 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
     """
     members = {PoolMember.of(key): value for key, value in desired.items()}
     changed = copy.deepcopy(body)
-    if "/loadbalancers/" in target.lower():
+    if _kind(target) == BALANCER_POOL:
         _set_admin_states(changed, members)
-    elif "/applicationgateways/" in target.lower():
+    elif _kind(target) == GATEWAY:
         _set_addresses(changed, members)
     else:
         _set_references(changed, members)
@@ -261,10 +267,10 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
 def without_place(target: str, body: Body, keys: t.Iterable[str]) -> list[str]:
     """The members for which the resource has no place, so that nothing can be written for them."""
     members = {key: PoolMember.of(key) for key in keys}
-    if "/loadbalancers/" in target.lower():
+    if _kind(target) == BALANCER_POOL:
         names = [address["name"] for address in _properties(body).get("loadBalancerBackendAddresses") or []]
         return [key for key, member in members.items() if member.name not in names]
-    if "/applicationgateways/" in target.lower():
+    if _kind(target) == GATEWAY:
         pools = [pool["id"].lower() for pool in _pools(body)]
         return [key for key, member in members.items() if member.pool.lower() not in pools]
     return [key for key, member in members.items() if not _configurations(body, member.name)]

@@ -285,7 +285,10 @@ def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, tup
 
 
 def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    """What is wanted, by target. The case of an id does not matter: its first spelling counts."""
     targets: dict[str, dict[str, t.Any]] = {}
+    spelled: dict[str, str] = {}
     for key, value in desired.items():
-        targets.setdefault(PoolMember.of(key).target, {})[key] = value
+        target = PoolMember.of(key).target
+        targets.setdefault(spelled.setdefault(target.lower(), target), {})[key] = value
     return targets

@@ -258,6 +258,11 @@ class Story(t.NamedTuple):
     hosts: tuple[str, ...]
     unread: t.Mapping[str, tuple[str, ...]]
 
+    def since(self, moment: float) -> Story:
+        """The same without the events of which nothing has happened since then, in seconds since the epoch."""
+        events = (event for event in self.events if any(lane.times[-1] >= moment for lane in event.lanes))
+        return self._replace(events=tuple(events))
+
     @property
     def is_good(self) -> bool:
         return not self.unread and not any(event.problems for event in self.events)

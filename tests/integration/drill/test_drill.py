@@ -217,15 +217,22 @@ def test_a_host_whose_maintenance_is_pending_may_be_out_of_service(drill, vm):
     assert (done["outcome"], "a maintenance of this VM is pending" in done["problems"][0]) == ("unavailable", True)
 
 
-@pytest.mark.parametrize("outcome", ["failed", "unavailable"])
-def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm, outcome):
-    before = {"outcome": outcome, "verdict": "failed: the event was not acknowledged"}
+UNACKNOWLEDGED = "failed: the event was not acknowledged"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ({"outcome": "failed", "verdict": UNACKNOWLEDGED}, UNACKNOWLEDGED),
+        ({"outcome": "unavailable", "verdict": UNACKNOWLEDGED}, UNACKNOWLEDGED),
+        ({"failed": True, "msg": "Timed out after 6 second(s)"}, "Timed out after 6 second(s)"),  # what ended it
+    ],
+)
+def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm, before, text):
     run = drill(others={"web0": {**LOCAL, "drill_result": before}})
     done, verdict = run.one(task="Drill", host="web1"), run.one(task="Verdict")
     assert (done["outcome"], done["problems"]) == ("skipped", ["the drill of web0 did not pass"])
-    assert verdict["msg"] == (
-        "web1: skipped: the drill of web0 did not pass; web0: failed: the event was not acknowledged"
-    )
+    assert verdict["msg"] == f"web1: skipped: the drill of web0 did not pass; web0: {text}"
     assert vm.ran("prepare") == []
 
 
@@ -240,11 +247,39 @@ def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(an
     assert run.output.count("PLAY [Drill the response to scheduled events]") == 2, run.output
 
 
+@pytest.mark.parametrize("answer", ["0", "1,0", "00"])
+def test_a_batch_of_no_host_which_ansible_takes_for_all_of_them_is_refused(ansible, answer):
+    hosts = {name: {**LOCAL, "drill_become": False} for name in ("web1", "web2")}
+    variables = {"drill_hosts": "all", "drill_serial": answer}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.drill", inventory={"all": {"hosts": hosts}}, extra_vars=variables, check=True
+    )
+    assert (run.rc != 0, f"drill_serial is {answer}, expected a number above 0" in run.output) == (True, True)
+
+
+def test_a_wrong_value_of_one_host_keeps_no_other_one_from_its_drill_and_its_verdict(ansible):
+    hosts = {
+        "web1": {**LOCAL, "drill_become": False, "drill_event_type": "Rebot"},
+        "web2": {**LOCAL, "drill_become": False, "drill_probe_urls": ["ftp://web2"]},
+    }
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.drill",
+        inventory={"all": {"hosts": hosts}},
+        extra_vars={"drill_hosts": "all"},
+        check=True,
+    )
+    found = run.one(task="Give the verdict")["hosts"]
+    assert {name: each["outcome"] for name, each in found.items()} == {"web1": "refused", "web2": "refused"}
+    assert "value of event_type must be one of" in found["web1"]["problems"][0]
+    assert "expected http:// or https://" in found["web2"]["problems"][0]
+
+
 def test_a_variable_that_is_nearly_one_of_the_role_is_refused_since_it_would_have_no_effect(ansible):
     hosts = {"web1": {**LOCAL, "drill_limit": {"lost": 5}}, "web2": {**LOCAL, "drill_steps": 1}}
     role = {"role": "maintops.scheduled_events.drill"}
     play = {"hosts": "all", "gather_facts": False, "roles": [role]}
     run = ansible.run_playbook([play], inventory={"all": {"hosts": hosts}}, check=True)
     refused, passed = (run.one(host=name, action=MODULE) for name in hosts)
-    assert refused["msg"].startswith("drill_limit has no effect, expected drill_limits. Correct the name. ")
-    assert (refused.failed, passed.failed) == (True, False)
+    assert "drill_limit has no effect, expected drill_limits. Correct the name. " in refused["problems"][0]
+    assert (refused["outcome"], "has no effect" in str(passed.result)) == ("refused", False)
+    assert run.rc != 0

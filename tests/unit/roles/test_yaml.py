@@ -45,3 +45,48 @@ def test_no_mapping_has_a_key_twice(path):
 def test_a_key_that_is_there_twice_is_found_also_in_a_merge(text):
     with pytest.raises(yaml.constructor.ConstructorError, match="duplicate key a"):
         read(text)
+
+
+# They take as long as an event, a drain or a reboot, and have their own limits. A limit that Ansible puts on each
+# task (task_timeout) would end them in the middle.
+LONG_ACTIONS = [
+    *(f"maintops.scheduled_events.{name}" for name in ("load_balancer", "scheduled_events_drill")),
+    *("ansible.builtin.reboot", "ansible.windows.win_reboot"),
+]
+
+
+def tasks_of(value):
+    """All tasks below a value."""
+    if isinstance(value, dict):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from tasks_of(each)
+
+
+def is_long(task):
+    gate = task.get("maintops.scheduled_events.maintenance_gate", {})
+    balancer = task.get("maintops.scheduled_events.load_balancer", {})
+    is_brief = balancer.get("provider") == "record" and "wait" not in balancer
+    return gate.get("step") == "wait" or (any(name in task for name in LONG_ACTIONS) and not is_brief)
+
+
+def test_no_limit_of_a_task_ends_what_takes_as_long_as_an_event():
+    found = [
+        (path, task["name"], task.get("timeout"))
+        for path in FILES
+        if path.startswith("roles/") and "/tasks/" in path
+        for document in read((ROOT / path).read_text())
+        for task in tasks_of(document)
+        if is_long(task)
+    ]
+    assert len(found) == 8
+    assert [each for each in found if each[2] != 0] == []
+
+
+def test_a_drill_has_its_verdict_before_its_report_is_written_which_can_fail():
+    [*_plays, last] = read((ROOT / "playbooks/drill.yml").read_text())[0]
+    assert [task["name"] for task in last["tasks"]] == [
+        "Give the verdict",
+        "Write a report",
+        "Fail unless all hosts passed",
+    ]

@@ -10,7 +10,7 @@ import re
 import jinja2
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
+from ansible.errors import AnsibleError, AnsibleFilterError
 
 from plugins.filter.inventory_hosts import computer_name, instance_name, inventory_hosts
 
@@ -128,3 +128,14 @@ def test_a_name_with_thousands_of_digits_hides_no_other_vm():
 def test_variables_that_are_not_those_of_hosts_are_refused(hostvars):
     with pytest.raises(AnsibleFilterError, match=r"expected the variables of each host\. Give it hostvars"):
         inventory_hosts(["web1"], hostvars)
+
+
+class OfAnotherMeaning(dict):
+    """The variables of a host, of which some are templates that need what is unknown."""
+
+    def get(self, name, *_default):
+        raise AnsibleError(f"'{name}' is undefined")
+
+
+def test_a_variable_of_another_meaning_that_cannot_be_read_keeps_no_other_host_from_being_found():
+    assert inventory_hosts(["web1", "odd"], {**HOSTVARS, "odd": OfAnotherMeaning()}) == ["web1_8fe2", "odd"]

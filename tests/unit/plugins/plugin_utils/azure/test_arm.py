@@ -145,6 +145,14 @@ def test_each_request_has_the_token_the_body_and_the_version_of_the_api(arm, sta
     assert json.loads(data) == {"properties": {}}
 
 
+def test_a_resource_group_may_have_letters_beyond_those_of_english(arm):
+    sent = []
+    arm._send = lambda *request: sent.append(request[1]) or ArmAnswer(200, 0.0, b'{"properties": {}}')
+    arm.read("/subscriptions/S/resourceGroups/größe(1)/providers/Microsoft.Network/loadBalancers/lb", "2024-05-01")
+    [url] = sent
+    assert "/resourceGroups/gr%C3%B6%C3%9Fe(1)/providers/" in url
+
+
 def test_a_token_is_asked_for_with_the_subscription_and_kept_until_shortly_before_its_end(stand_in, clock):
     asked = []
 

@@ -6,7 +6,7 @@
 
 import pytest
 
-from plugins.plugin_utils._azure.pools import gateway_drain
+from plugins.plugin_utils._azure.pools import COMPUTE_API, NETWORK_API, PoolMember, api_version_of, apply, gateway_drain
 
 POOL, OTHER = "/gateway/backendAddressPools/www", "/gateway/backendAddressPools/api"
 SLOW = {"id": "/gateway/settings/slow"}
@@ -44,3 +44,28 @@ def test_the_drain_timeout_counts_wherever_the_gateway_uses_the_pool_with_these_
 )
 def test_without_a_drain_timeout_for_the_pool_the_usual_time_counts(unused):
     assert gateway_drain(unused, POOL) == 30.0
+
+
+def group(name):
+    return f"/subscriptions/S/resourceGroups/{name}/providers"
+
+
+def test_a_resource_is_recognised_by_its_type_and_not_by_the_name_of_its_group():
+    target = f"{group('LoadBalancers')}/Microsoft.Network/applicationGateways/gw"
+    pool = f"{target}/backendAddressPools/web"
+    own = {"backendAddresses": [{"ipAddress": "10.0.0.4"}, {"ipAddress": "10.0.0.5"}]}
+    body = {"properties": {"backendAddressPools": [{"id": pool, "properties": own}]}}
+    changed = apply(target, body, {PoolMember(target, pool, "10.0.0.4").key: "removed"})
+    [left] = changed["properties"]["backendAddressPools"]
+    assert left["properties"]["backendAddresses"] == [{"ipAddress": "10.0.0.5"}]
+
+
+@pytest.mark.parametrize(
+    ("target", "version"),
+    [
+        (f"{group('virtualMachineScaleSets')}/Microsoft.Network/networkInterfaces/nic", NETWORK_API),
+        (f"{group('shop')}/Microsoft.Compute/virtualMachineScaleSets/pool/virtualMachines/13", COMPUTE_API),
+    ],
+)
+def test_the_version_of_the_api_is_that_of_the_type(target, version):
+    assert api_version_of(target) == version

@@ -5,6 +5,7 @@
 """Hosts that leave their pools, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import concurrent.futures
+import copy
 import functools
 import math
 import threading
@@ -452,6 +453,22 @@ def test_addresses_of_a_host_leave_the_gateway_and_return_to_it(arm, host, clock
     assert 45 <= clock.now - began < 75
     web1.drain({})
     assert arm.count("PUT", GATEWAY) == 1
+    web1.restore({})
+    assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
+
+
+def test_pools_of_one_gateway_whose_ids_are_spelled_differently_are_all_left(arm, host):
+    arm.add_gateway(["10.0.0.4", "10.0.0.5"])
+    gateway = arm.resources[GATEWAY.lower()]["properties"]
+    [first] = gateway["backendAddressPools"]
+    second = {**copy.deepcopy(first), "id": f"{GATEWAY}/backendAddressPools/api", "name": "api"}
+    gateway["backendAddressPools"].append(second)
+    spelled = second["id"].replace("/gw/", "/GW/")
+    web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL, spelled], drain_time=0.0)
+    web1.drain({})
+    pools = arm.resources[GATEWAY.lower()]["properties"]["backendAddressPools"]
+    left = [[each["ipAddress"] for each in pool["properties"]["backendAddresses"]] for pool in pools]
+    assert left == [["10.0.0.5"], ["10.0.0.5"]]
     web1.restore({})
     assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
 

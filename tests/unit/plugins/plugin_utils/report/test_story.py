@@ -496,3 +496,11 @@ def test_an_event_that_waits_for_the_maintenance_of_its_host_is_a_problem_only_i
     held = [announcement(), a_fact("held", 3, reason="waits for the maintenance of this host")]
     assert lane_of(*held).problem == ""
     assert lane_of(*held, a_fact("started", 900)).problem.endswith(": waits for the maintenance of this host")
+
+
+def test_events_of_which_nothing_has_happened_since_a_time_can_be_left_out():
+    later = [fact._replace(time=fact.time + 5000) for fact in a_maintenance()]
+    story = tell({"web1": [*a_maintenance(), *later]}, {"web2": ["it is cut"]})
+    assert [event.began for event in story.since(AT + 450).events] == [AT + 5000, AT]
+    assert [event.began for event in story.since(AT + 451).events] == [AT + 5000]
+    assert story.since(AT + 9000) == story._replace(events=())
