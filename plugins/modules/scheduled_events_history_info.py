@@ -176,7 +176,7 @@ def main() -> None:
             "days": {"type": "float", "default": 90},
         }
     )
-    directories = list(dict.fromkeys(map(os.path.realpath, module.params["directories"])))
+    directories = list(dict.fromkeys(map(os.path.realpath, filter(None, module.params["directories"]))))
     if not any(map(os.path.isdir, directories)):
         names = ", ".join(module.params["directories"]) or "no names"
         module.fail_json(

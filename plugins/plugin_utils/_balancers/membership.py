@@ -159,14 +159,14 @@ class Membership(Drain):
 
     def connections(self, seconds: float) -> dict[str, list[dict[str, t.Any]]]:
         give_up_at, answers = self.clock.monotonic() + seconds, dict[str, dict[str, t.Any]]()
-        for name in self._balancers.names:
+        for name in self._left:
             rest = max(0.0, give_up_at - self.clock.monotonic())
             answers.update(self._change_all([name], "drained", timeout=rest))
         self._balancers.raise_problems()
         return _unfinished(answers)
 
     def check_out(self) -> None:
-        names = self._balancers.names[:-1]  # the last one was looked at just now
+        names = self._left[:-1]  # the last one was looked at just now
         answers = self._balancers.ask_all(names, INFO, dict(self._member))
         self._balancers.raise_problems()
         back = [place for place, each in _places(answers) if not each["gets_no_new_sessions"]]
@@ -219,6 +219,11 @@ class Membership(Drain):
         others = ", ".join(key for key in self.found if key not in listed)
         remarks = [f"{kept_out} stays out, as it was before"] if kept_out else []
         return "; ".join([*remarks, *not_put_back(others, "load_balancer_haproxy_hosts")])
+
+    @property
+    def _left(self) -> list[str]:
+        """The balancers that the host leaves. One that has joined the list since is not in the record."""
+        return [name for name in self._balancers.names if name in self.stage["backends"]]
 
     @property
     def _names(self) -> list[str]:

@@ -161,6 +161,8 @@ METRICS = {
 MADE_BY_THE_ROLE = {  # the directory in the options, and whether the one in the configuration stays
     "made": ("other", False),
     "made-same": ("made-same/metrics", True),
+    "made-slash": ("made-slash//metrics/", True),
+    "made-link": ("made-link/link", True),
 }
 
 
@@ -181,8 +183,10 @@ def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansibl
     for name, (option, _stays) in MADE_BY_THE_ROLE.items():
         (tmp_path / name / "metrics").mkdir(parents=True)
         (tmp_path / name / "metrics" / "scheduled_events.prom").touch()
+        (tmp_path / name / "link").symlink_to("metrics")
         (tmp_path / name / "poller.json").write_text(json.dumps({"metrics_directory": f"{tmp_path}/{name}/metrics"}))
         hosts[name] = {**LOCAL, "poller_state": "present", "poller_metrics_directory": f"{tmp_path}/{option}"}
+        (tmp_path / "other").mkdir(exist_ok=True)
         hosts[name]["__poller_user"] = (tmp_path / name).owner()
     tasks = installed_collection / "roles" / "poller" / "tasks"
     # Also if an interrupted play has restarted the unit, so that this play finds no change of it.

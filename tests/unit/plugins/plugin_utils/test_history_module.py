@@ -7,6 +7,8 @@
 import time
 import types
 
+import pytest
+
 from plugins.module_utils._scheduled_events.history import Fact
 from plugins.module_utils._scheduled_events.history_file import append
 from plugins.modules import scheduled_events_history_info
@@ -53,3 +55,13 @@ def test_the_facts_of_a_directory_that_has_two_names_are_returned_once(tmp_path,
     link.symlink_to(directory)
     facts = [Fact("seen", time.time(), "poller", event_id="E1")]
     assert returned_of(directory, monkeypatch, facts, directory, link, directory) == [("seen", "E1")]
+
+
+def test_a_directory_without_a_name_is_not_the_working_directory_whose_history_would_be_empty(monkeypatch):
+    def fail(msg):
+        raise ValueError(msg)
+
+    module = types.SimpleNamespace(params={"directories": [""], "days": 1.0}, fail_json=fail)
+    monkeypatch.setattr(scheduled_events_history_info, "CheckedModule", lambda _options: module)
+    with pytest.raises(ValueError, match="there is no history on this host"):
+        scheduled_events_history_info.main()

@@ -19,7 +19,7 @@ from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, IN_7200, LABEL, TOKEN, Vm, again
 from page_blocks import block
-from polling_unit import ROOT
+from polling_unit import GIVE_UP, ROOT
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify import job as controller_job
 from scheduled_events_poller.notify import settings as notify_settings
@@ -797,7 +797,7 @@ def test_no_output_ends_the_hook(controller, make_vm, output):
             env={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "SCHEDULED_EVENT_REASON_FILE": reasons},
             stdout=output if output == subprocess.PIPE else file,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=GIVE_UP,
             check=False,
         )
     assert (ended.stderr.decode(), ended.returncode) == ("", DONE)

@@ -252,6 +252,14 @@ def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     assert [call[:2] for call in fleet.calls] == [("lb1", "drained")]
 
 
+def test_a_balancer_that_joins_during_the_wait_gets_no_order(fleet, membership):
+    fleet.sessions = {"lb1": 1}
+    first = membership("lb1", wait_at_most=15).drain({})
+    fleet.sessions = {}
+    last = membership("lb1", "lb2", wait_at_most=15).drain(first["resume"])
+    assert (last.get("failed", False), fleet.out) == (False, {"lb1"})
+
+
 def test_a_host_that_an_operator_put_back_is_drained_again_and_counts_as_changed(fleet, membership):
     membership().drain({})
     fleet.out.clear()
