@@ -247,16 +247,6 @@ def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(an
     assert run.output.count("PLAY [Drill the response to scheduled events]") == 2, run.output
 
 
-@pytest.mark.parametrize("answer", ["0", "1,0", "00"])
-def test_a_batch_of_no_host_which_ansible_takes_for_all_of_them_is_refused(ansible, answer):
-    hosts = {name: {**LOCAL, "drill_become": False} for name in ("web1", "web2")}
-    variables = {"drill_hosts": "all", "drill_serial": answer}
-    run = ansible.run_playbook(
-        "maintops.scheduled_events.drill", inventory={"all": {"hosts": hosts}}, extra_vars=variables, check=True
-    )
-    assert (run.rc != 0, f"drill_serial is {answer}, expected a number above 0" in run.output) == (True, True)
-
-
 def test_a_wrong_value_of_one_host_keeps_no_other_one_from_its_drill_and_its_verdict(ansible):
     hosts = {
         "web1": {**LOCAL, "drill_become": False, "drill_event_type": "Rebot"},

@@ -37,13 +37,14 @@ def test_a_playbook_refuses_to_run_without_named_hosts(ansible, playbook, variab
     assert "web1" not in hosts_of(run)
 
 
-@pytest.mark.parametrize("serial", ["x", [1, "50 %", "x"], ["1", None], ["50% "]])
+# For Ansible, a batch of 0 hosts is one of all hosts.
+@pytest.mark.parametrize("serial", ["x", "0", [1, "50 %", "x"], ["1", None], ["50% "], "1,00"])
 @pytest.mark.parametrize("playbook", ["drill", "rolling_maintenance"])
-def test_a_serial_that_is_not_a_number_is_refused_by_its_name(ansible, playbook, serial):
+def test_a_serial_that_is_not_a_number_above_0_is_refused_by_its_name(ansible, playbook, serial):
     extra = {f"{playbook}_hosts": "web1", f"{playbook}_serial": serial}
     run = ansible.run_playbook(f"maintops.scheduled_events.{playbook}", inventory=INVENTORY, extra_vars=extra)
     assert run.rc != 0, run.output
-    expected = f"{playbook}_serial is {serial}, expected a number, a percentage, or a list of them"
+    expected = f"{playbook}_serial is {serial}, expected a number above 0, a percentage, or a list of them"
     assert expected in " ".join(run.output.split())
     assert "probably a bug" not in run.output
 
