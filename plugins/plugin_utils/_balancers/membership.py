@@ -222,7 +222,7 @@ class Membership(Drain):
 
     @property
     def _left(self) -> list[str]:
-        """The balancers that the host leaves. One that has joined the list since is not in the record."""
+        """The balancers that the host leaves, without those that have joined the list since: the record lacks them."""
         return [name for name in self._balancers.names if name in self.stage["backends"]]
 
     @property
