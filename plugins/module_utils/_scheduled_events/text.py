@@ -84,8 +84,9 @@ def sanitize(value: Any, room: int) -> Tuple[Any, int]:
 
 
 def _name(key: str, limit: int) -> str:
-    """The clean name of a field; ansible-rulebook hears no event any more after one with an empty name."""
-    return clean(key, limit) or "(empty)"
+    """The clean name of a field, without those that mean something to ansible-rulebook, or to Ansible in a result."""
+    name = clean(key, limit) or "(empty)"
+    return f"({name})" if name.startswith("__ansible_") else name
 
 
 def _scalar(value: Any, room: int) -> Any:

@@ -97,6 +97,7 @@ class Notes(t.Dict[str, t.Any]):
             fallback={},
             story={},
             told=[],
+            warned=[],
             facts=[],
         )
         if not fresh and path.exists():
@@ -153,7 +154,6 @@ class Context:
     clock: Clock = CLOCK
     send: Send | None = None
     published: Published = dataclasses.field(default_factory=lambda: Published([]))
-    _warned: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def shares_fork(self) -> bool:
@@ -169,10 +169,10 @@ class Context:
         """The seconds since this host began."""
         return self.clock.monotonic() - float(self.notes["began"])
 
-    def warn_once(self, text: str) -> None:
-        """Show a warning, unless this task has shown it."""
-        if text not in self._warned:
-            self._warned.add(text)
+    def warn_once(self, text: str, *, about: str = "") -> None:
+        """Show a warning, unless this run has shown it for this host, or another one about the same."""
+        if (about or text) not in self.notes["warned"]:
+            self.notes.add("warned", [about or text])
             self.warn(f"{self.host}: {text}")
 
     def show_progress(self, line: t.Mapping[str, t.Any]) -> None:

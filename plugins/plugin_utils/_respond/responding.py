@@ -47,7 +47,6 @@ class Responding:
     def __init__(self, context: Context) -> None:
         self._context, self._options, self._clock = context, context.options, context.clock
         self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
-        self._said: set[str] = set()
         self._stay = Stay(context)
         self._phases = Phases(context)
         self._conclusion = Conclusion(context, prepares=self._phases.has_work("prepare"))
@@ -234,11 +233,10 @@ class Responding:
         self._turns.locked_out = True
         left = lease["left"]
         whose = f"another run (process {lease['owner'].get('pid')} on {lease['owner'].get('node')})"
-        if whose not in self._said:
-            self._said.add(whose)
-            self._context.warn_once(
-                f"{whose} has this host. Waiting until that run has ended, or {left:.0f} s if it was interrupted"
-            )
+        self._context.warn_once(
+            f"{whose} has this host. Waiting until that run has ended, or {left:.0f} s if it was interrupted",
+            about=whose,
+        )
         return self._wait(f"{whose} still has this host. Run the role again when that run has ended")
 
     # The end

@@ -441,6 +441,11 @@ class TestTooMuch:
         # ansible-rulebook looks for a key of an event with dpath, which raises at an empty one.
         assert parsed(event(**{"": {"": 1}})).events[0].additional == {"(empty)": {"(empty)": 1}}
 
+    @pytest.mark.parametrize("name", ["__ansible_type", "__ansible_unsafe"])
+    def test_a_field_whose_name_means_something_to_ansible_in_a_result_gets_another_one(self, name):
+        # ansible-core 2.19 and newer read it as a type, and fail the task.
+        assert parsed(event(**{name: {name: 1}})).events[0].additional == {f"({name})": {f"({name})": 1}}
+
     def test_numbers_that_json_does_not_have_become_texts(self):
         read = self.with_field("[NaN, -Infinity, 1e999, %s, 1.5, 7]" % ("9" * 5000))
         assert read.additional["New"] == ["NaN", "-Infinity", "inf", "9" * 39 + "…", 1.5, 7]

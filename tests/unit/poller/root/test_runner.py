@@ -563,6 +563,50 @@ def test_a_hanging_hook_is_ended_at_its_deadline_with_all_that_it_started(root_s
         _wait_for_end(int(mark.read_text()))
 
 
+@pytest.mark.parametrize("separately", ["timeout 1000", "setsid", "setsid setsid --fork"])
+def test_a_phase_has_a_result_only_when_what_its_hook_started_has_ended_in_whatever_group(
+    root_side, tmp_path, separately
+):
+    mark = tmp_path / "mark"
+    started = f"trap \"\" TERM; echo $$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.01; done"
+    root_side.add_hook(f"#!/bin/sh\n{separately} sh -c '{started}'\nexec sleep 1000\n")
+    clock = FakeClock()
+    clock.jump_when(mark, monotonic=61.0)
+    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "timeout"
+    assert _has_ended(int(mark.read_text()))
+
+
+def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    left = f"trap \"echo ended > {mark}.ended; exit\" TERM; echo $$ > {mark}; while :; do sleep 0.01; done"
+    root_side.add_hook(
+        f"#!/bin/sh\nsetsid sh -c '{left}' &\nuntil [ -s {mark} ]; do sleep 0.01; done\n", name="10-leaves"
+    )
+    root_side.add_hook(f"#!/bin/sh\n[ ! -e {mark}.ended ]\n", name="20-runs-beside-it")
+    assert root_side.run_phase().outcome == "ok"
+    assert _has_ended(int(mark.read_text()))
+    assert (tmp_path / "mark.ended").exists()
+
+
+def test_a_program_of_a_shell_gets_the_time_to_undo_what_it_did(root_side, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "GRACE", LONGER_THAN_A_TEST)
+    mark = tmp_path / "mark"
+    program = f"trap \"sleep 0.3; echo done > {mark}.undone; exit\" TERM; echo > {mark}; while :; do sleep 0.01; done"
+    root_side.add_hook(f"#!/bin/sh\nsh -c '{program}' || exit 1\nexit 0\n")
+    clock = FakeClock()
+    clock.jump_when(mark, monotonic=61.0)
+    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "timeout"
+    assert (tmp_path / "mark.undone").exists()
+
+
+def _has_ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 def _wait_for_end(pid):
     give_up_at = time.monotonic() + 300
     while time.monotonic() < give_up_at:

@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from _scheduled_events.checks import WrongValue
+from _scheduled_events.clock import CLOCK
 from _scheduled_events.files import LACKING, Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
 
@@ -26,6 +27,8 @@ PROC = "/proc"
 NO_ROOM = (errno.EAGAIN, *LACKING)  # the machine cannot start a process now, which passes
 REVISION = ".times"  # ends the name of the file with the newest times of a job
 PATIENCE = 5.0  # seconds for systemctl
+PAUSE = 0.02  # seconds between two looks whether a program has ended
+PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 OVERDUE = 10.0  # seconds after its last moment in which a run ends its hooks
 
 
@@ -285,11 +288,65 @@ class Process:
 
     def end(self, grace: float) -> None:
         """End it and all of its process group: SIGTERM, and SIGKILL so many seconds later."""
-        self._signal(signal.SIGTERM)
-        self.wait(grace)
-        self._signal(signal.SIGKILL)
-        self.wait(grace)  # longer only if the kernel itself does not let go of it
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._signal(number)
+            CLOCK.until(self._group_has_ended, within=grace, every=PAUSE)  # a kernel may not let go of it
 
-    def _signal(self, number: int) -> None:
+    def _group_has_ended(self) -> bool:
+        self._popen.poll()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:  # what has become a child of this process
+                pass
+        return not self._signal(0)
+
+    def _signal(self, number: int) -> bool:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def ended_descendants(grace: float) -> Iterator[None]:
+    """At the end, end all that was started meanwhile and goes on: SIGTERM, and SIGKILL so many seconds later.
+
+    Process groups and sessions do not matter: a program whose parent has ended becomes a child of this process.
+    """
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes  # nosec B401 - minimal installations of Python lack it, and systemd ends such programs later
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    others = set(_children(os.getpid()))
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signalled: Set[int] = set()
+            CLOCK.until(lambda: _have_ended(others, number, signalled), within=grace, every=PAUSE)  # noqa: B023
+
+
+def _have_ended(others: Set[int], number: int, signalled: Set[int]) -> bool:
+    """Whether this process has no descendants but the others; those that it has get the signal once."""
+    children = set(_children(os.getpid())) - others
+    for child in children:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
+    left = {each for child in children for each in _with_descendants(child)}
+    for pid in left - signalled:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+    signalled |= left
+    return not left
+
+
+def _with_descendants(pid: int) -> Iterator[int]:
+    yield pid
+    for child in _children(pid):
+        yield from _with_descendants(child)
+
+
+def _children(pid: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"{PROC}/{pid}/task"):
+            with open(f"{PROC}/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())

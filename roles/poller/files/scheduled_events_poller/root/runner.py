@@ -233,11 +233,12 @@ def run_phase(
     """
     began = clock.monotonic()
     ends: List[HookEnd] = []
-    for end in _ends(job, hooks_directory, output, clock, revised):
-        ends.append(end)
-        _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
-        if end.outcome == TIMEOUT or (end.outcome == FAILED and job.phase == "prepare"):
-            break
+    with jobs.ended_descendants(GRACE):  # before the next phase, which must not run beside what is left of this one
+        for end in _ends(job, hooks_directory, output, clock, revised):
+            ends.append(end)
+            _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
+            if end.outcome == TIMEOUT or (end.outcome == FAILED and job.phase == "prepare"):
+                break
     outcome = _together(job.phase, [end.outcome for end in ends])
     reason = "; ".join(f"{end.name}: {end.reason}" for end in ends if end.reason)[:LONGEST_REASON]
     if outcome == NOTHING and not reason:

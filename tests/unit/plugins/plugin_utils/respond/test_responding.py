@@ -1201,6 +1201,25 @@ def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
     assert [controller["slice"] for controller, _outcome in host.asked][:3] == [0.0, 15.0, 15.0]
 
 
+def test_a_host_that_waits_for_another_run_in_many_tasks_warns_once(host):
+    other = {"place": "elsewhere", "pid": 7, "node": "tower"}
+    for number in range(3):
+        answer = locked(other)
+        answer["lease"]["left"] = 900.0 - number
+        assert host.responds(answer, fresh=not number, shares_fork=True)["next"] == "wait"
+    assert host.warned == [
+        "web1: another run (process 7 on tower) has this host. Waiting until that run has ended, or 900 s if it was "
+        "interrupted"
+    ]
+
+
+def test_an_event_that_still_waits_when_the_time_is_over_is_not_shown_as_over(host):
+    host.tell(A1="prepared")
+    ready = shown(ready=["A1"], prepared=["A1"], waiting=[waiting()])
+    end = host.responds(ready, wait_timeout=5.0)
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "to be acknowledged"}]
+
+
 def test_one_vm_under_two_names_is_a_failure_also_where_its_lease_shows_it_first(host):
     answer = locked(OWNER, run="run1")
     answer["lease"]["host"] = "web2"
