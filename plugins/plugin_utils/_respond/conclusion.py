@@ -147,5 +147,7 @@ class Conclusion:
     def _why_not(self, event_id: str) -> str:
         if not self._context.acknowledges:
             return "respond_acknowledge is never"
-        details = [each["detail"] or each["condition"] for each in self._notes["waiting"] if each["event_id"] == event_id]
+        details = [
+            each["detail"] or each["condition"] for each in self._notes["waiting"] if each["event_id"] == event_id
+        ]
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"

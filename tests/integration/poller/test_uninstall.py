@@ -72,6 +72,25 @@ def remaining(ansible, tmp_path_factory):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_is_kept_belongs_to_root_also_where_it_is_a_link(ansible, tmp_path):
+    (tmp_path / "etc" / "hooks").mkdir(parents=True)
+    (tmp_path / "history").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "lib").symlink_to("data")
+    for path in ("etc/hooks", "history", "data"):
+        shutil.chown(tmp_path / path, group="daemon")
+    places = {"config_dir": "etc", "state_dir": "lib", "history_dir": "history", "runtime_dir": "run"}
+    run = ansible.run_playbook(
+        [UNINSTALL],
+        inventory={"all": {"hosts": {"web1": {**LOCAL, "poller_keep_state": True}}}},
+        extra_vars={f"__poller_{name}": str(tmp_path / place) for name, place in places.items()},
+    )
+    assert run.rc == 0, run.output
+    groups = {path: (tmp_path / path).group() for path in ("etc/hooks", "history", "data")}
+    assert groups == {"etc/hooks": "root", "history": "root", "data": "daemon"}, "what a link leads to is the owner's"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize(
     "owner", ["root", "daemon", "nobody"], ids=["kept by an uninstallation", "of another machine", "of another group"]
 )
@@ -108,6 +127,7 @@ def test_a_change_of_the_group_of_a_history_that_was_interrupted_goes_on(
     tasks[1]["block"] = tasks[1]["block"][:first]
     group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
     interrupted = {"__poller_history_dir": str(history), "__poller_user": "nobody", "__poller_history_group": group}
+    interrupted["__poller_only_look"] = False
     play = {"hosts": "all", "gather_facts": False, "tasks": tasks[:2]}
     run = ansible.run_playbook([play], inventory={"all": {"hosts": {"web1": LOCAL}}}, extra_vars=interrupted)
     assert run.rc == 0, run.output
@@ -126,12 +146,32 @@ def test_a_group_that_the_host_lacks_takes_no_history_from_the_unit(ansible, tmp
     assert (run.rc, history.owner(), history.stat().st_mode & 0o777) == (2, "nobody", 0o750), run.output
 
 
-def run_history_tasks(ansible, history, group, **how):
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_plan_goes_on_where_a_history_was_kept_and_the_group_was_removed(ansible, tmp_path):
+    history = tmp_path / "history"
+    history.mkdir(mode=0o700)
+    run = run_history_tasks(ansible, history, "no-such-group", only_look=True, keywords={"check_mode": True})
+    assert (run.rc, history.owner(), history.stat().st_mode & 0o777) == (0, "root", 0o700), run.output
+
+
+def run_history_tasks(ansible, history, group, *, only_look=False, keywords=None, **how):
     role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
     return ansible.run_playbook(
-        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+        [
+            {
+                "hosts": "all",
+                "gather_facts": False,
+                "tasks": [{"ansible.builtin.include_role": role}],
+                **(keywords or {}),
+            }
+        ],
         inventory={"all": {"hosts": {"web1": LOCAL}}},
-        extra_vars={"__poller_history_dir": str(history), "__poller_user": "nobody", "poller_history_group": group},
+        extra_vars={
+            "__poller_history_dir": str(history),
+            "__poller_user": "nobody",
+            "__poller_only_look": only_look,
+            "poller_history_group": group,
+        },
         **how,
     )
 
@@ -144,11 +184,39 @@ def test_an_installation_gives_the_directory_of_the_metrics_to_the_user_and_none
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
         inventory={"all": {"hosts": {"web1": LOCAL}}},
-        extra_vars={"poller_metrics_directory": str(metrics), "__poller_user": "daemon"},
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        extra_vars={
+            "poller_metrics_directory": str(metrics),
+            "__poller_user": "daemon",
+            "__poller_environment": {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        },
     )
     owners = {path.name: path.owner() for path in (metrics.parent, metrics) if path.exists()}
     assert (run.rc, owners) == (0, {"other": "root", "metrics": "daemon"}), run.output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start programs as another user")
+@pytest.mark.parametrize(("status", "rc"), [(4, 2), (1, 0)], ids=["closed to this user", "another failure"])
+def test_a_service_that_is_closed_to_the_user_fails_the_installation_also_where_the_path_has_no_sbin(
+    ansible, tmp_path, status, rc
+):
+    command = tmp_path / "scheduled-events"
+    command.write_text(f"#!/bin/sh\necho closed >&2\nexit {status}\n")
+    command.chmod(0o755)
+    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "access.yml"}
+    path = ":".join(place for place in os.environ["PATH"].split(":") if "sbin" not in place)
+    run = ansible.run_playbook(
+        [
+            {
+                "hosts": "all",
+                "gather_facts": False,
+                "tasks": [{"ansible.builtin.include_role": role}],
+                "environment": {"PATH": path},
+            }
+        ],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        extra_vars={"__poller_command": str(command), "__poller_user": "root"},
+    )
+    assert run.rc == rc, run.output
 
 
 # The state of the unit, the directory in the options, and whether the directory in the configuration keeps its metrics.

@@ -13,12 +13,14 @@ import jinja2
 import pytest
 import yaml
 from _scheduled_events.checks import PATH, WrongValue, check
+from ansible.plugins.filter.core import comment
 from scheduled_events_poller import spool
 
 ROOT = pathlib.Path(__file__).parents[3]
 POLLER = "poller/templates/scheduled-events-"
 EMULATOR = "emulator/templates/scheduled-events-emulator.service.j2"
 TEMPLATES = jinja2.Environment(trim_blocks=True)  # noqa: S701 - a unit is not HTML
+TEMPLATES.filters["comment"] = comment
 SANDBOX = {"NoNewPrivileges": ["yes"], "PrivateTmp": ["yes"], "ProtectSystem": ["strict"], "ProtectHome": ["yes"]}
 
 
@@ -62,7 +64,16 @@ def test_a_unit_starts_where_no_user_namespace_can_be_made(path):
 
 def test_only_the_unit_of_a_hook_has_no_sandbox():
     found = unit(f"{POLLER}hook@.service.j2")
-    assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
+    assert [name for name in found if name in SANDBOX or name == "CapabilityBoundingSet"] == []
+    assert found["User"] == ["root"]  # as without it, but systemd then sets HOME
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "roles").glob("*/templates/*.j2")), ids=lambda path: path.stem)
+def test_no_line_of_the_owner_that_says_who_manages_a_file_counts_as_one_of_the_unit(path):
+    text = TEMPLATES.from_string(path.read_text(encoding="utf-8")).render(
+        ansible_managed="By Ansible\n[x] = y", emulator_port=1024, emulator_control_port=1024
+    )
+    assert [line for line in text.splitlines() if "[x] = y" in line] in ([], ["# [x] = y"])
 
 
 @pytest.mark.parametrize(

@@ -568,7 +568,7 @@ def test_a_phase_has_a_result_only_when_what_its_hook_started_has_ended_in_whate
     root_side, tmp_path, separately
 ):
     mark = tmp_path / "mark"
-    started = f"trap \"\" TERM; echo $$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.01; done"
+    started = f'trap "" TERM; echo $$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(f"#!/bin/sh\n{separately} sh -c '{started}'\nexec sleep 1000\n")
     clock = FakeClock()
     clock.jump_when(mark, monotonic=61.0)
@@ -578,7 +578,7 @@ def test_a_phase_has_a_result_only_when_what_its_hook_started_has_ended_in_whate
 
 def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_side, tmp_path):
     mark = tmp_path / "mark"
-    left = f"trap \"echo ended > {mark}.ended; exit\" TERM; echo $$ > {mark}; while :; do sleep 0.01; done"
+    left = f'trap "echo ended > {mark}.ended; exit" TERM; echo $$ > {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(
         f"#!/bin/sh\nsetsid sh -c '{left}' &\nuntil [ -s {mark} ]; do sleep 0.01; done\n", name="10-leaves"
     )
@@ -591,7 +591,7 @@ def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_si
 def test_a_program_of_a_shell_gets_the_time_to_undo_what_it_did(root_side, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "GRACE", LONGER_THAN_A_TEST)
     mark = tmp_path / "mark"
-    program = f"trap \"sleep 0.3; echo done > {mark}.undone; exit\" TERM; echo > {mark}; while :; do sleep 0.01; done"
+    program = f'trap "sleep 0.3; echo done > {mark}.undone; exit" TERM; echo > {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(f"#!/bin/sh\nsh -c '{program}' || exit 1\nexit 0\n")
     clock = FakeClock()
     clock.jump_when(mark, monotonic=61.0)
