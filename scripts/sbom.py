@@ -4,7 +4,8 @@
 
 """Write the bill of materials of a tarball of the collection to standard output: python scripts/sbom.py TARBALL
 
-In the format of CycloneDX: the collection, and what it needs of other projects on a VM and on the control node.
+In the format of CycloneDX: the collection, and what its modules and roles need of other projects on a VM and on the
+control node. The event source and the emulator also need aiohttp.
 """
 
 import hashlib

@@ -6,6 +6,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -45,12 +46,13 @@ def test_the_importer_has_nothing_to_say_against_the_tarball(imported):
     assert (status, lines[-1]) == (0, "Importer processing completed successfully")
 
 
-def test_the_guides_and_the_readmes_of_the_roles_are_pages_on_galaxy(imported, unpacked):
+def test_the_readmes_are_the_pages_on_galaxy_and_no_link_or_picture_there_is_relative(imported, unpacked):
     _status, _lines, result = imported
-    pages = {page["name"] for page in result["docs_blob"]["documentation_files"]}
-    assert pages == {path.name for path in unpacked.glob("docs/*.md")}
-    assert "polling-unit.md" in pages
-    roles = [item for item in result["docs_blob"]["contents"] if item["content_type"] == "role"]
+    pages = result["docs_blob"]
+    assert pages["documentation_files"] == []
+    roles = [item for item in pages["contents"] if item["content_type"] == "role"]
+    texts = [pages["collection_readme"]["html"], *(role["readme_html"] for role in roles)]
+    assert [link for text in texts for link in re.findall('(?:href|src)="([^"#:]*)"', text)] == []
     assert {role["content_name"] for role in roles if role["readme_html"]} == {
         path.name for path in unpacked.glob("roles/*")
     }

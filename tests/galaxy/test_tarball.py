@@ -16,16 +16,17 @@ import tarfile
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+PAGES = sorted({page.name for page in ROOT.glob("*.md")} - {"CONTRIBUTING.md"})
 SHIPPED = {
     "of ansible-galaxy": ["FILES.json", "MANIFEST.json"],
-    "to read": ["COPYING", "LICENSES", "REUSE.toml", "docs", *(page.name for page in ROOT.glob("*.md"))],
+    "to read": ["COPYING", "LICENSES", "REUSE.toml", "docs", *PAGES],
     "to copy": ["examples"],
     "to run": ["execution-environment", "extensions", "meta", "playbooks", "plugins", "roles"],
     "for other programs": ["changelogs", "tests"],
 }
 SHIPPED_IN_PART = {  # beside pages
     "changelogs": ["changelog.yaml"],
-    "docs": ["docsite", "images", "monitoring"],
+    "docs": ["docsite", "monitoring"],
     "extensions": ["eda"],
     "tests": ["config.yml"],
 }

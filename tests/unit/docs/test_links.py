@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The links of the pages. Galaxy shows README and roles, too, and there no relative link leads anywhere.
+"""The links of the pages. Galaxy shows README and roles, where no relative link leads anywhere, and no other page.
 
 Nothing is asked of the network: of links to others only the form is checked.
 """

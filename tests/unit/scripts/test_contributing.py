@@ -99,6 +99,11 @@ def test_the_jobs_of_a_workflow_run_the_stages_of_a_tier(workflow, tier, elsewhe
     assert set(stages_in(workflow)) == set(getattr(importlib.import_module("stages"), tier)) - elsewhere
 
 
+def test_galaxy_gets_a_release_last_since_nothing_after_it_could_be_repeated():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert "make publish" in workflow["jobs"]["publish"]["steps"][-1]["run"]
+
+
 def test_the_workflow_molecule_runs_each_scenario():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "molecule.yml").read_text())
     scenarios = sorted(path.parent.name for path in (ROOT / "extensions" / "molecule").glob("*/molecule.yml"))

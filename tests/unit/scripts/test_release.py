@@ -101,6 +101,8 @@ def test_without_confirmation_the_release_is_shown_and_nothing_changes(collectio
 
 
 def test_a_confirmed_release_is_committed_tagged_and_built_with_the_time_of_its_commit(collection):
+    write(collection, ".git/hooks/pre-commit", "#!/bin/sh\nexec .nox/lint/bin/missing-in-another-work-tree\n")
+    (collection / ".git/hooks/pre-commit").chmod(0o755)
     assert load().main(["--version", "1.2.0", "--confirm"], root=collection) == 0
 
     assert git(collection, "log", "--format=%s|%an", "-1") == "Release 1.2.0|We"
@@ -194,3 +196,17 @@ def test_a_commit_during_the_release_leaves_no_tag_behind_and_the_next_try_succe
     assert git(collection, "tag") == ""
     assert changelog_stand_in(load()).main(["--confirm"], root=collection) == 0
     assert git(collection, "tag") == "1.0.0"
+
+
+def test_a_tag_is_not_published_where_its_commit_is_refused(collection, capsys, changelog_stand_in, tmp_path):
+    git(tmp_path, "init", "--quiet", "--bare", "remote")
+    git(collection, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(collection, "push", "--quiet", "origin", "HEAD")
+    write(collection, "README.md", "# Of another maintainer\n")
+    commit(collection)
+    git(collection, "push", "--quiet", "origin", "HEAD")
+    git(collection, "reset", "--quiet", "--hard", "HEAD^")
+    assert changelog_stand_in(load()).main(["--confirm"], root=collection) == 0
+    push = capsys.readouterr().out.rpartition("To publish it: ")[2].split()
+    assert subprocess.run(push, cwd=collection, check=False, capture_output=True).returncode != 0
+    assert git(tmp_path / "remote", "tag") == ""
