@@ -116,6 +116,7 @@ class Turn:
                     results = self._acknowledge()
                 shown = self._step(document, results, first=first)
             except Locked as error:
+                self._lease.ask(self._intervals.short_lease)
                 shown = {"next": "locked", "lease": error.lease, "vm_name": self._vm_name, "story": [], "problems": []}
             else:
                 results, first = [], False
@@ -181,15 +182,15 @@ class Turn:
     def _kept_step(
         self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool, make: bool
     ) -> Dict[str, Any]:
-        with self._lease.held(abandoned=self._request.abandoned, make=make):
+        with self._lease.held(abandoned=self._request.abandoned, make=make) as wanted:
             before = self._memory.load()
             document = self._taken(before, document, first=first)
             decided, actions = self._decide(before, document, results, first=first)
-            after, shown = decided, self._show(decided, actions, document)
+            after, shown = decided, self._show(decided, actions, document, wanted=wanted)
             if shown["next"] == "done":
                 after = after._replace(events={key: entry for key, entry in after.events.items() if _is_kept(entry)})
             self._memory.save(after)
-            self._renew(shown["next"])
+            self._renew("done" if self._request.leaves else shown["next"])
         return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
 
     def _taken(self, before: State, document: Optional[Document], *, first: bool) -> Optional[Document]:
@@ -309,7 +310,14 @@ class Turn:
             return ""
         return f" {event.not_before.timestamp() - self._clock.wall():.0f} s before NotBefore"
 
-    def _show(self, state: State, actions: Sequence[terms.Action], document: Optional[Document]) -> Dict[str, Any]:
+    def _show(
+        self,
+        state: State,
+        actions: Sequence[terms.Action],
+        document: Optional[Document],
+        *,
+        wanted: bool = False,
+    ) -> Dict[str, Any]:
         config = self._config()
         phase, entries = _handed_out(state)
         known, now = state.events.values(), self._clock.wall()
@@ -325,6 +333,7 @@ class Turn:
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),
+            "wanted": wanted,
         }
         shown["marker"] = _digest(shown)
         return dict(

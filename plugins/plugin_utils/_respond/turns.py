@@ -74,7 +74,13 @@ class HostTurns:
                     self._coordinator.release(event_id)
         return answer
 
-    def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
+    def leave(self) -> None:
+        """Take a last turn, after which another run has the host."""
+        self._ask(None, leaves=True)
+
+    def _ask(
+        self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = (), *, leaves: bool = False
+    ) -> dict[str, t.Any]:
         notes = self._notes
         notes["over"] = notes["over"] or bool(
             self._context.check_mode and notes["answered"] and not acknowledge and not outcome
@@ -86,13 +92,14 @@ class HostTurns:
             first=not notes["answered"],
             abandoned=self.abandoned,
             monotonic=self._clock.monotonic(),
-            slice=0.0 if acknowledge or self._context.check_mode else self._slice(),
+            slice=0.0 if acknowledge or leaves or self._context.check_mode else self._slice(),
             known=notes["marker"],
             acknowledge=[
                 {"event_id": event_id, **SeenEvent(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
             ],
             prepares=not self._context.in_part,
             compute=self.fallback is not None and self.fallback.wants_compute,
+            leaves=leaves,
             assume_over=notes["over"],
             state=notes["state"],
         )
