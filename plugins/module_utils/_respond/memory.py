@@ -143,7 +143,7 @@ class Lease:
             found = self._read()
             if found and found["left"] > 0 and not self._is_mine(found) and found["run"] != abandoned:
                 raise Locked(found)
-            yield bool(found) and self._is_wanted(found)
+            yield found is not None and self._is_wanted(found)
 
     def ask(self, seconds: float) -> None:
         """Let the run that has the host know for a while that this one waits for it."""

@@ -96,6 +96,7 @@ class Turn:
         self._story: List[Dict[str, Any]] = []
         self._problems: List[str] = []
         self._acknowledged: List[str] = []
+        self._wanted = False
 
     def take(self) -> Dict[str, Any]:
         """Take the outcome, acknowledge, decide; poll until there is something to do, something changes or the slice
@@ -182,15 +183,15 @@ class Turn:
     def _kept_step(
         self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool, make: bool
     ) -> Dict[str, Any]:
-        with self._lease.held(abandoned=self._request.abandoned, make=make) as wanted:
+        with self._lease.held(abandoned=self._request.abandoned, make=make) as self._wanted:
             before = self._memory.load()
             document = self._taken(before, document, first=first)
             decided, actions = self._decide(before, document, results, first=first)
-            after, shown = decided, self._show(decided, actions, document, wanted=wanted)
+            after, shown = decided, self._show(decided, actions, document)
             if shown["next"] == "done":
                 after = after._replace(events={key: entry for key, entry in after.events.items() if _is_kept(entry)})
             self._memory.save(after)
-            self._renew("done" if self._request.leaves else shown["next"])
+            self._renew(shown["next"])
         return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
 
     def _taken(self, before: State, document: Optional[Document], *, first: bool) -> Optional[Document]:
@@ -218,12 +219,11 @@ class Turn:
         return after, actions
 
     def _renew(self, following: str) -> None:
-        if following == "done":
+        if following == "done" or self._request.leaves:
             self._lease.end()
         else:
-            self._lease.renew(
-                self._options["phase_timeout"] if following in HANDED_OUT else self._intervals.short_lease
-            )
+            tasks_run = following in HANDED_OUT
+            self._lease.renew(self._options["phase_timeout"] if tasks_run else self._intervals.short_lease)
 
     def _now(self) -> Moment:
         elapsed = self._clock.monotonic() - self._began
@@ -310,17 +310,11 @@ class Turn:
             return ""
         return f" {event.not_before.timestamp() - self._clock.wall():.0f} s before NotBefore"
 
-    def _show(
-        self,
-        state: State,
-        actions: Sequence[terms.Action],
-        document: Optional[Document],
-        *,
-        wanted: bool = False,
-    ) -> Dict[str, Any]:
+    def _show(self, state: State, actions: Sequence[terms.Action], document: Optional[Document]) -> Dict[str, Any]:
         config = self._config()
         phase, entries = _handed_out(state)
         known, now = state.events.values(), self._clock.wall()
+        events = document.events if document else ()
         shown: Dict[str, Any] = {
             "next": phase or ("done" if all(_is_left_alone(state, key, config) for key in state.events) else "wait"),
             "events": [describe(entry.event, vm_name=self._vm_name, now=now) for entry in entries],
@@ -333,7 +327,7 @@ class Turn:
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),
-            "wanted": wanted,
+            "wanted": self._wanted,
         }
         shown["marker"] = _digest(shown)
         return dict(
@@ -342,12 +336,9 @@ class Turn:
             story=self._story,
             problems=self._problems,
             vm_name=self._vm_name,
-            named=[each.event_id for each in (document.events if document else ()) if self._is_named(each)],
+            named=[each.event_id for each in events if each.event_id is not None and each.affects(self._vm_name)],
             state=self._planned,
         )
-
-    def _is_named(self, event: ScheduledEvent) -> bool:
-        return event.event_id is not None and event.affects(self._vm_name)
 
     def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]

@@ -122,10 +122,15 @@ class Responding:
             return self._begin(shown)
         if shown["next"] == "done":
             return self._look_or_end(shown)
+        return self._go_on_waiting(shown)
+
+    def _go_on_waiting(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
         if self._turns.fallback:
             self._turns.fallback.act([])
-        if shown["wanted"] and self._context.acknowledges and any(map(self._is_for_another_run, shown["ready"])):
-            return self._leave_to_the_other_run()
+        if self._turns.are_for_another_run(shown):
+            self._coordinator.publish(HostReport(host=self._host, vm_name=""))  # it may recover there
+            self._turns.leave()
+            return self._conclusion.done()
         if shown["ready"] and self._context.acknowledges and self._may_rest:
             self._stay.begin_to_rest(shown["ready"])
         return self._wait("")
@@ -159,18 +164,6 @@ class Responding:
             f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, or two of this name, and {twin} "
             "responds to its events. Leave one of them out, and run the role for each resource group separately"
         )
-
-    def _is_for_another_run(self, event_id: str) -> bool:
-        """Whether this run can never complete the event."""
-        seen = self._notes.seen(event_id)
-        within, lockstep = self._options["within_maintenance"], self._context.lockstep
-        return seen is not None and not within and self._coordinator.lacks(event_id, seen, ended=not lockstep)
-
-    def _leave_to_the_other_run(self) -> dict[str, t.Any]:
-        self._coordinator.publish(HostReport(host=self._host, vm_name=""))  # it may recover there
-        self._turns.leave()
-        self._notes["left"] = True
-        return self._conclusion.done()
 
     def _publish(self, shown: dict[str, t.Any]) -> None:
         types = {event["event_id"]: event["event_type"] or "" for event in shown["waiting"]}

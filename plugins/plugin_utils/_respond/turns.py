@@ -74,9 +74,19 @@ class HostTurns:
                     self._coordinator.release(event_id)
         return answer
 
+    def are_for_another_run(self, shown: t.Mapping[str, t.Any]) -> bool:
+        """Whether another run waits for the host, and this one can never complete an event that it is prepared for."""
+        context = self._context
+        if not shown["wanted"] or not context.acknowledges or context.options["within_maintenance"]:
+            return False
+        events = {event_id: self._notes.seen(event_id) for event_id in shown["ready"]}
+        ended = not context.lockstep
+        return any(seen and self._coordinator.lacks(event_id, seen, ended=ended) for event_id, seen in events.items())
+
     def leave(self) -> None:
         """Take a last turn, after which another run has the host."""
         self._ask(None, leaves=True)
+        self._notes["left"] = True
 
     def _ask(
         self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = (), *, leaves: bool = False

@@ -233,7 +233,7 @@ def run_phase(
     """
     began = clock.monotonic()
     ends: List[HookEnd] = []
-    with jobs.ended_descendants(GRACE):  # before the next phase, which must not run beside what is left of this one
+    with jobs.ended_descendants(GRACE):  # the next phase must not run beside the rest of this one
         for end in _ends(job, hooks_directory, output, clock, revised):
             ends.append(end)
             _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
