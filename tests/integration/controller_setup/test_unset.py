@@ -18,7 +18,9 @@ DOCUMENTATION = "name: controller_api"
 class LookupModule(LookupBase):
     def run(self, terms, variables=None, query_params=None, **kwargs):
         is_there = ("organizations", "credential_types", *variables.get("others", []))
-        return [{"name": terms[0]}] if variables["controller_setup_state"] == "absent" and terms[0] in is_there else []
+        existing = variables["controller_setup_existing"]
+        was_made = variables["controller_setup_state"] == "absent" or "organization" in existing
+        return [{"name": terms[0]}] if was_made and terms[0] in is_there else []
 """
 ACTION = """
 import json
@@ -48,6 +50,7 @@ VARIABLES = {
     "empty": {f"controller_setup_{name}": {} if name == "notification" else "" for name in UNSET},
 }
 STATES = ("present", "absent")
+EXISTING = ("organization", "project", "inventory", "user", "execution_environment")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,8 @@ def asked(ansible, tmp_path_factory):
         for name, variables in VARIABLES.items()
         for state in STATES
     }
+    existing = {"controller_setup_existing": EXISTING, "controller_setup_execution_environment_image": "example/image"}
+    hosts.update({f"existing-{state}": {**local, "controller_setup_state": state, **existing} for state in STATES})
     hosts["kept"] = {**local, "controller_setup_state": "absent", "controller_setup_existing": ["organization"]}
     shared = {
         name: {**hosts[name], "others": ["credentials", "workflow_job_templates"]}
@@ -118,3 +123,10 @@ def test_an_organization_with_other_objects_stays(asked):
     )
     assert asked["shared"] == asked["kept"] == asked["default-absent"][:-1]
     assert asked["default-absent"][-1][0] == "organization"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_the_owner_has_is_neither_changed_nor_removed(asked, state):
+    kinds = {kind for kind, _arguments in asked[f"existing-{state}"]}
+    assert "job_template" in kinds
+    assert not kinds & {*EXISTING, "token"}
