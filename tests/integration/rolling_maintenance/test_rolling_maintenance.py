@@ -9,6 +9,7 @@ import pathlib
 import tempfile
 
 import pytest
+import yaml
 from emulation import until
 from fleet_hosts import GONE, TASKS, says
 from haproxies import Backend, HAProxy
@@ -197,3 +198,34 @@ def test_a_reboot_that_is_neither_needed_nor_not_needed_fails_the_maintenance(ho
     run = hosts.run(rc=2, rolling_maintenance_reboot="if_needed", rolling_maintenance_reboot_needed="maybe")
     assert says(run, "rolling_maintenance_reboot_needed")
     assert says(run, "'maybe' is not a valid boolean")
+
+
+# The files of a host, and whether it needs a reboot; None if that cannot be known.
+REBOOTS = {
+    "none": ({}, False),
+    "marker": ({"reboot-required": ""}, True),
+    "command-yes": ({"needs-restarting": "exit 1"}, True),
+    "command-no": ({"needs-restarting": "exit 0"}, False),
+    "command-fails": ({"needs-restarting": "exit 2"}, None),
+}
+
+
+def test_a_host_is_rebooted_if_the_marker_of_debian_or_the_command_of_rhel_asks_for_it(
+    ansible, installed_collection, tmp_path
+):
+    for host, (files, _reboots) in REBOOTS.items():
+        (tmp_path / host).mkdir()
+        for name, script in files.items():
+            (tmp_path / host / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / host / name).chmod(0o755)
+    tasks = yaml.safe_load((installed_collection / "roles/rolling_maintenance/tasks/reboot.yml").read_text())
+    text = json.dumps(tasks)
+    for path in ("/run/reboot-required", "/usr/bin/needs-restarting"):
+        text = text.replace(path, f"{tmp_path}/{{{{ inventory_hostname }}}}/{pathlib.Path(path).name}")
+    tasks = json.loads(text)
+    tasks[-1]["block"] = [{"name": "Reboot", "ansible.builtin.debug": {}}]
+    play = {"hosts": "all", "gather_facts": False, "vars": {"rolling_maintenance_reboot": "if_needed"}, "tasks": tasks}
+    run = ansible.run_playbook([play], inventory={"all": {"hosts": dict.fromkeys(REBOOTS, LOCAL)}})
+    assert {each.host for each in run.tasks if each.failed} == {"command-fails"}, run.output
+    rebooted = {each.host for each in run.all(task="Reboot") if each.status == "ok"}
+    assert rebooted == {host for host, (_files, reboots) in REBOOTS.items() if reboots}, run.output
