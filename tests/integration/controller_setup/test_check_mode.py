@@ -14,7 +14,11 @@ from ansible.plugins.lookup import LookupBase
 
 
 class LookupModule(LookupBase):
-    def run(self, terms, variables=None, **kwargs):
+    def run(self, terms, variables=None, query_params=None, **kwargs):
+        if "not__organization__name" in query_params:
+            return []
+        if "labels__name" in query_params:
+            return [{"name": "Rolling maintenance"}] if "labels" in os.environ["OBJECTS"].split() else []
         return [{"name": "Fleet"}] if terms[0] in os.environ["OBJECTS"].split() else []
 """
 # In check mode, the modules create nothing, and a template needs its project, its inventory and its label.

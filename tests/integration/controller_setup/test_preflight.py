@@ -16,7 +16,7 @@ class LookupModule(LookupBase):
     def run(self, terms, variables=None, query_params=None, **kwargs):
         if "organizations" not in variables:
             raise AnsibleError("Connection refused.")
-        return [{"name": name} for name in variables["organizations"] if name == query_params["name"]]
+        return [{"name": name} for name in variables["organizations"] if name == query_params.get("name")]
 """
 PREFLIGHT = {
     "ansible.builtin.include_role": {

@@ -17,10 +17,15 @@ DOCUMENTATION = "name: controller_api"
 
 class LookupModule(LookupBase):
     def run(self, terms, variables=None, query_params=None, **kwargs):
+        if "not__organization__name" in query_params:
+            return [{"name": "Scheduled Events hook"}] if variables.get("elsewhere") else []
+        if "labels__name" in query_params:
+            return [{"name": name} for name in variables.get("labelled", [])]
+        own_environment = terms[0] == "execution_environments" and "name" in query_params
         is_there = ("organizations", "credential_types", *variables.get("others", []))
         existing = variables["controller_setup_existing"]
         was_made = variables["controller_setup_state"] == "absent" or "organization" in existing
-        return [{"name": terms[0]}] if was_made and terms[0] in is_there else []
+        return [{"name": terms[0]}] if was_made and (terms[0] in is_there or own_environment) else []
 """
 ACTION = """
 import json
@@ -64,11 +69,17 @@ def asked(ansible, tmp_path_factory):
         for name, variables in VARIABLES.items()
         for state in STATES
     }
-    existing = {"controller_setup_existing": EXISTING, "controller_setup_execution_environment_image": "example/image"}
+    hosts["default-absent"]["labelled"] = ["Report of scheduled events", "Respond to scheduled events", "of the owner"]
+    hosts.update({f"elsewhere-{state}": {**hosts[f"default-{state}"], "elsewhere": True} for state in STATES})
+    existing = {
+        "labelled": ["Rolling maintenance"],
+        "controller_setup_existing": EXISTING,
+        "controller_setup_execution_environment_image": "example/image",
+    }
     hosts.update({f"existing-{state}": {**local, "controller_setup_state": state, **existing} for state in STATES})
-    hosts["kept"] = {**local, "controller_setup_state": "absent", "controller_setup_existing": ["organization"]}
+    hosts["kept"] = {**hosts["default-absent"], "controller_setup_existing": ["organization"]}
     shared = {
-        name: {**hosts[name], "others": ["credentials", "workflow_job_templates"]}
+        name: {**hosts[name], "others": ["credentials", "teams", "applications", "workflow_job_templates"]}
         for name in ("default-absent", "kept")
     }
     hosts.update({"shared": shared["default-absent"], "kept": shared["kept"]})
@@ -79,7 +90,7 @@ def asked(ansible, tmp_path_factory):
         env={**stand_in(directory, "awx.awx", plugins), "ASKED": str(directory / "asked")},
     )
     failed = {each.host: each["msg"] for each in run.all() if each.failed}
-    assert list(failed) == ["shared"], run.output
+    assert sorted(failed) == ["elsewhere-present", "shared"], run.output
     found = {host: [] for host in hosts}
     for line in (directory / "asked").read_text().splitlines():
         host, action, arguments = json.loads(line)
@@ -118,11 +129,29 @@ def test_an_empty_text_still_stands_for_null(asked, state):
 
 def test_an_organization_with_other_objects_stays(asked):
     assert (
-        "organization Scheduled Events, since it has others: credentials, workflow_job_templates. Remove them"
+        "organization Scheduled Events, since it has others: credentials, teams, applications, workflow_job_templates. Remove"
         in asked["failed"]["shared"]
     )
     assert asked["shared"] == asked["kept"] == asked["default-absent"][:-1]
     assert asked["default-absent"][-1][0] == "organization"
+
+
+def test_a_removal_takes_only_templates_with_the_label_of_the_role_and_no_notification_that_it_did_not_make(asked):
+    names = [arguments["name"] for kind, arguments in asked["default-absent"] if kind == "job_template"]
+    assert names == ["Report of scheduled events", "Respond to scheduled events"]
+    assert "notification_template" not in dict(asked["default-absent"])
+
+
+def test_a_removal_leaves_another_set_up_the_user_and_the_credential_type(asked):
+    kinds = [kind for kind, _arguments in asked["default-absent"]]
+    assert {"user", "credential_type"} < set(kinds)
+    left = [kind for kind, _arguments in asked["elsewhere-absent"]]
+    assert left == [kind for kind in kinds if kind not in ("user", "credential_type")]
+
+
+def test_a_second_set_up_is_refused_before_anything_is_created(asked):
+    assert asked["elsewhere-present"] == []
+    assert "expected one set-up for each controller" in asked["failed"]["elsewhere-present"]
 
 
 @pytest.mark.parametrize("state", STATES)
