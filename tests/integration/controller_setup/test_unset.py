@@ -137,7 +137,7 @@ def test_an_organization_with_other_objects_stays(asked):
 
 
 def test_a_removal_takes_only_templates_with_the_label_of_the_role_and_no_notification_that_it_did_not_make(asked):
-    names = [arguments["name"] for kind, arguments in asked["default-absent"] if kind == "job_template"]
+    names = sorted(arguments["name"] for kind, arguments in asked["default-absent"] if kind == "job_template")
     assert names == ["Report of scheduled events", "Respond to scheduled events"]
     assert "notification_template" not in dict(asked["default-absent"])
 
