@@ -17,7 +17,7 @@ import sys
 import pytest
 from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
-from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, IN_7200, LABEL, TOKEN, Vm, again
+from controller_vm import EVENT_ID, IN_10, IN_60, IN_300, IN_900, IN_7200, LABEL, TOKEN, Vm, again
 from page_blocks import block
 from polling_unit import GIVE_UP, ROOT
 from scheduled_events_poller.notify import controller_hook
@@ -512,6 +512,13 @@ def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, m
     assert (status, reason.startswith("the event has started; there is no job yet: GET http")) == (FAILED, True)
 
 
+def test_an_event_that_starts_after_a_launch_without_an_answer_may_be_prepared(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
+    vm = make_vm()
+    vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
+    assert vm.run() == (DONE, "the event has started; a job may run")
+
+
 def test_an_event_that_starts_after_its_job_has_failed_names_that_job(controller, make_vm):
     controller.status = "failed"
     vm = make_vm()
@@ -574,6 +581,17 @@ def test_a_controller_that_refuses_lets_the_vm_go_on_without_a_preparation(contr
     controller.faults[place] = [answer]
     status, reason = make_vm(grace=120).run()
     assert (status, reason.endswith("; this VM continues without the job")) == (NOTHING_PREPARED, True), reason
+
+
+def test_a_launch_that_was_refused_or_never_sent_does_not_keep_the_vm_from_going_on_later(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = [(400, {}, {"detail": "no"})]
+    refused, late = make_vm(grace=120), make_vm(name="vm2", grace=120)
+    assert refused.run()[0] == NOTHING_PREPARED
+    before_the_launch = [(200, {}, {"results": []})] * 3
+    controller.faults["GET /api/v2/jobs/"] = [*before_the_launch, lambda: late.clock.sleep(10)]
+    assert late.run(deadline=IN_10)[0] == TRY_AGAIN
+    controller.stop()
+    assert [vm.run(not_before=IN_300, deadline=IN_900)[0] for vm in (refused, late)] == [NOTHING_PREPARED] * 2
 
 
 def test_a_job_that_ignored_its_limit_lets_the_vm_go_on_without_a_preparation(controller, make_vm):
