@@ -68,6 +68,16 @@ CASES = {
         "check",
         "poller_metrics_directory /home/metrics: the sandbox of the polling unit hides it",
     ),
+    "a hidden ca": (
+        {"poller_webhooks": [{**WEBHOOK, "ca_file": "/home/ca.pem"}], "__poller_hidden": "/home/"},
+        "check",
+        "ca_file of poller_webhooks: the sandbox of their delivery hides /home/ca.pem",
+    ),
+    "a missing src": (
+        {"poller_hooks": [{"name": "10-drain", "phase": "prepare", "src": "missing"}]},
+        "check",
+        'src "missing" cannot be read, or is empty, expected a file on the control node',
+    ),
     # With what the role itself names as hidden.
     **{
         f"hidden metrics under another name, {path}": (

@@ -172,9 +172,11 @@ def test_no_proxy_is_used(service, monkeypatch):
     assert counted([service.url]).lost == 0
 
 
-def test_a_redirection_that_is_allowed_is_an_answer_and_is_counted(service):
+def test_a_redirection_that_is_allowed_is_an_answer_and_is_counted_and_an_error_is_still_lost(service):
     counts = counted([service.url + "redirect"], redirects=True)
     assert (counts.lost, counts.first_failures, counts.redirected) == (0, (), counts.requests)
+    counts = counted([service.url + "503"], least=4, redirects=True)
+    assert (counts.lost, counts.redirected) == (counts.requests, 0)
 
 
 @pytest.mark.parametrize(
