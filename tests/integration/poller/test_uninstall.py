@@ -138,6 +138,18 @@ def test_a_change_of_the_group_of_a_history_that_was_interrupted_goes_on(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_link_in_a_history_to_a_file_of_root_gives_that_file_to_no_other_user(ansible, tmp_path):
+    history = tmp_path / "history"
+    history.mkdir()
+    for name, link in (("hard", os.link), ("symbolic", os.symlink)):
+        (tmp_path / name).touch()
+        link(tmp_path / name, history / name)
+    run = run_history_tasks(ansible, history, "daemon")
+    assert run.rc == 0, run.output
+    assert [(tmp_path / path).owner() for path in ("history", "hard", "symbolic")] == ["nobody", "root", "root"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_group_that_the_host_lacks_takes_no_history_from_the_unit(ansible, tmp_path):
     history = tmp_path / "history"
     history.mkdir(mode=0o750)
