@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+import jinja2
 import pytest
 import yaml
 from scheduled_events_poller.unit.config import Settings
@@ -195,6 +196,20 @@ def test_the_python_of_the_distribution_has_the_name_that_outlasts_its_upgrade()
     # Ansible discovers such as /usr/bin/python3.11, which the next release of the distribution does not have.
     found = [look(python)["lasting"] for python in (os.path.realpath(OWN), sys.executable)]
     assert found == [OWN, sys.executable]
+
+
+@pytest.mark.parametrize(
+    ("manager", "minor", "package"),
+    [
+        ("dnf", 9, "python39-requests"),
+        ("dnf", 11, "python3.11-requests"),
+        ("zypper", 11, "python311-requests"),
+    ],
+)
+def test_the_package_of_requests_has_the_name_that_the_distribution_gives_it(manager, minor, package):
+    known = yaml.safe_load((ROOT / "roles/poller/vars/main.yml").read_text())["__poller_requests_packages"]
+    name = jinja2.Template(known[manager]).render(__poller_python_facts={"minor": minor})
+    assert name.format(3, minor) == package
 
 
 @pytest.mark.parametrize("sees", [True, False])

@@ -4,8 +4,11 @@
 
 """The YAML of the roles and playbooks, as Ansible reads it."""
 
+import json
 import pathlib
+import re
 
+import jinja2
 import pytest
 import yaml
 
@@ -67,7 +70,10 @@ def is_long(task):
     gate = task.get("maintops.scheduled_events.maintenance_gate", {})
     balancer = task.get("maintops.scheduled_events.load_balancer", {})
     is_brief = balancer.get("provider") == "record" and "wait" not in balancer
-    return gate.get("step") == "wait" or (any(name in task for name in LONG_ACTIONS) and not is_brief)
+    turn = task.get("maintops.scheduled_events.scheduled_events_turn", {})
+    follows_an_event = "reached" in turn or ("of_role" in turn and "check_only" not in turn)
+    is_long_itself = any(name in task for name in LONG_ACTIONS) and not is_brief
+    return gate.get("step") == "wait" or follows_an_event or is_long_itself
 
 
 def test_no_limit_of_a_task_ends_what_takes_as_long_as_an_event():
@@ -79,7 +85,7 @@ def test_no_limit_of_a_task_ends_what_takes_as_long_as_an_event():
         for task in tasks_of(document)
         if is_long(task)
     ]
-    assert len(found) == 8
+    assert len(found) == 11
     assert [each for each in found if each[2] != 0] == []
 
 
@@ -90,3 +96,43 @@ def test_a_drill_has_its_verdict_before_its_report_is_written_which_can_fail():
         "Write a report",
         "Fail unless all hosts passed",
     ]
+
+
+def shown_tasks(tasks):
+    """The tasks whose results are shown: neither they nor a block around them has ``no_log``."""
+    for task in tasks:
+        if task.get("no_log") is not True:
+            inner = [each for part in ("block", "rescue", "always") for each in task.get(part, [])]
+            yield from shown_tasks(inner) if inner else [task]
+
+
+def test_no_task_shows_a_password_or_a_token_of_the_hook():
+    secrets = r"__controller_setup_password|__controller_setup_token\.ansible_facts|controller_setup_credentials"
+    tasks = [
+        task
+        for path in FILES
+        if path.startswith("roles/controller_setup/tasks/")
+        for document in read((ROOT / path).read_text())
+        for task in document
+    ]
+    assert [task["name"] for task in tasks if re.search(secrets, json.dumps(task))]
+    assert [task["name"] for task in shown_tasks(tasks) if re.search(secrets, json.dumps(task))] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "unset", "given"),
+    [("report.yml", [90], [5]), ("drill.yml", [1], [5]), ("audit.yml", [60, 30], [35, 5])],
+)
+def test_report_days_are_those_of_the_owner_or_those_that_the_playbook_documents(path, unset, given):
+    found = [
+        text
+        for task in tasks_of(read((ROOT / "playbooks" / path).read_text()))
+        for text in task.values()
+        if isinstance(text, str) and "report_days" in text
+    ]
+
+    def days(**variables):
+        return [float(jinja2.Template(text).render(**variables)) for text in found]
+
+    assert [days(), days(report_days=""), days(report_days=None)] == [unset] * 3
+    assert [days(report_days=5), days(report_days="5")] == [given] * 2
