@@ -134,6 +134,12 @@ def test_hosts_have_the_names_of_the_inventory_by_name_or_by_resource_id(passes)
     assert event["meta"]["hosts"] == ["web0.example.org", "db.shop.example.org", "plain"]
 
 
+def test_a_host_by_resource_id_is_found_whatever_the_case_of_the_name_of_its_vm(passes):
+    names = {f"{COMPUTE}/virtualMachines/db": "db.shop.example.org"}
+    event = passes({"payload": message(Resources=["DB"])}, host_names=names)
+    assert event["meta"]["hosts"] == ["db.shop.example.org"]
+
+
 def test_an_event_without_a_host_is_ignored_unless_it_is_not_to_be_limited(passes):
     odd = {"payload": message(Resources=["a b"])}
     assert passes(odd)["ignored"] == "without_hosts"

@@ -77,6 +77,10 @@ def test_an_inventory_without_variables_of_azure_is_searched_by_its_own_names(na
     assert inventory_hosts([name], {host: {}, "pool_1": {}, "localhost": {}}) == [host]
 
 
+def test_a_host_without_a_name_of_azure_is_found_by_its_computer_name():
+    assert inventory_hosts(["pool_13"], {"a": {"computer_name": "pool00000D"}}) == ["a"]
+
+
 def test_the_name_that_azure_gives_wins_over_that_of_the_guest():
     hostvars = {"a": {"name": "web1", "computer_name": "web2"}, "b": {"name": "web2", "computer_name": "web1"}}
     assert inventory_hosts(["web1", "web2"], hostvars) == ["a", "b"]

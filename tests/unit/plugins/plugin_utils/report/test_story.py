@@ -8,6 +8,7 @@ import pytest
 from histories import AT, ID, NOTICE, a_fact, a_maintenance, a_phase, announcement
 
 from plugins.module_utils._scheduled_events.transitions import AGAIN
+from plugins.plugin_utils._report.lives import runs_of
 from plugins.plugin_utils._report.story import Stretch, tell
 
 HELD = [a_fact("held", 2, reason="prepare hooks missing: 10-drain"), *a_phase("failed", 3, 4)]
@@ -100,6 +101,13 @@ def test_a_phase_of_the_unit_that_fails_after_its_job_succeeded_is_a_problem():
     assert lane.problem == "the recovery failed: start: exit status 1"
     lane = lane_of(announcement(), *with_job("prepare", 1, 121, **failed), a_fact("acknowledged", 125))
     assert lane.problem == "the preparation failed: start: exit status 1"
+
+
+def test_an_end_of_a_phase_ends_the_run_of_its_own_writer():
+    of_unit, of_job = a_phase("prepare", 1, 3, outcome="failed"), of_play(a_phase("prepare", 2, 5))
+    facts = sorted([*of_unit, *of_job], key=lambda fact: fact.time)
+    ended = [(each.begin - AT, each.end - AT, each.outcome) for _writer, each in runs_of(facts)]
+    assert ended == [(1, 3, "failed"), (2, 5, "ok")]
 
 
 def test_a_phase_of_the_unit_that_goes_on_after_its_job_succeeded_is_not_finished():
