@@ -7,7 +7,9 @@
 import json
 
 import pytest
-from balanced import Host
+from balanced import ROLE, Host
+
+from playbooks import LOCAL
 
 
 @pytest.fixture
@@ -60,6 +62,22 @@ def test_a_host_that_was_out_stays_so_and_a_return_that_fails_holds_up_no_other_
     assert (returning["holder"], returning["seconds"]) == ("operator", 0)
     host.run("active")
     assert host.place.read_text() == "out"
+
+
+def test_a_name_that_is_no_host_of_the_inventory_is_refused_among_those_that_are_out(ansible, tmp_path):
+    read = {"ansible.builtin.set_fact": {"load_balancer_out": "{{ found }}"}}
+    (tmp_path / "out.yml").write_text(json.dumps([read]))
+    role = {"name": ROLE, "tasks_from": "out_tasks"}
+    said = {}
+    for found in (["web1"], ["web1", "wbe1"], "web1"):
+        run = ansible.run_playbook(
+            [{"hosts": "web1", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+            inventory={"all": {"hosts": {"web1": LOCAL}}},
+            extra_vars={"load_balancer_out_tasks": str(tmp_path / "out.yml"), "found": found},
+        )
+        said[str(found)] = [each["msg"].partition(" Correct")[0] for each in run.tasks if each.failed]
+    wrong = "load_balancer_out is '{}', expected a list of hosts of the inventory."
+    assert said == {found: [] if found == "['web1']" else [wrong.format(found)] for found in said}
 
 
 def test_missing_tasks_are_refused(host):

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the roles respond and rolling_maintenance refuse before their first look at a host."""
+"""What the roles respond, rolling_maintenance and load_balancer refuse before their first look at a host."""
 
 import pytest
 
-from playbooks import LOCAL
+from playbooks import COLLECTION, LOCAL
 
 pytestmark = pytest.mark.core
 
@@ -97,3 +97,25 @@ def test_a_slice_half_a_load_balancer_and_a_wrong_time_are_refused(ansible, role
             assert found.startswith(message.format(role)), (name, found)
         else:
             assert found == (NEXT if role == "respond" else ""), (name, found)
+
+
+SHARED = {"respond": "check", "rolling_maintenance": "preflight", "load_balancer": "health_probe"}
+
+
+def test_a_role_for_each_host_by_itself_is_refused_where_it_is_delegated(ansible, tmp_path):
+    known = {"load_balancer_state": "active", "load_balancer_probe_flag": str(tmp_path / "flag")}
+    known["load_balancer_state_directory"] = str(tmp_path)
+    tasks = [
+        {
+            "block": [{"ansible.builtin.import_role": {"name": f"{COLLECTION}.{role}", "tasks_from": tasks_from}}],
+            "rescue": [{"ansible.builtin.debug": {}}],
+            "delegate_to": "web2",
+        }
+        for role, tasks_from in SHARED.items()
+    ]
+    run = ansible.run_playbook(
+        [{"hosts": "web1", "gather_facts": False, "tasks": tasks}],
+        inventory={"all": {"hosts": {"web1": {**LOCAL, **known}, "web2": LOCAL}}},
+    )
+    said = [each["msg"].partition(", which")[0] for each in run.tasks if each.failed]
+    assert said == [f"delegate_to is set for the role {role}" for role in SHARED], run.output

@@ -228,7 +228,7 @@ FAULTS_OF_THE_EMULATOR = {
 }
 
 
-def test_a_failed_poll_changes_nothing_and_the_source_continues(emulate, listen):
+def test_a_failed_poll_is_logged_and_changes_nothing_and_the_source_continues(emulate, listen, caplog):
     names = list(FAULTS_OF_THE_EMULATOR)
     served = emulate({"vms": [{"name": name, "address": f"127.0.11.{at}"} for at, name in enumerate(names, 1)]})
     event_ids = [served.schedule("Reboot", name) for name in names]
@@ -239,6 +239,7 @@ def test_a_failed_poll_changes_nothing_and_the_source_continues(emulate, listen)
     before = {name: polls(served, name) for name in names}
     for name in names:
         served.wait_for_polls(name, before[name] + 4)
+    assert [name for name in names if f"{served.endpoint(name)}: a poll failed, which" not in caplog.text] == []
     assert rulebook.changes() == [("new", "Scheduled")] * len(names)
     for event_id in event_ids:
         served.control("POST", f"events/{event_id}/cancel")

@@ -95,6 +95,23 @@ def test_a_hanging_request_does_not_keep_it_from_ending(serve, run):
         assert emulator.stop() == 0
 
 
+@pytest.mark.parametrize("missing", ["aiohttp", "aiohttp.web", "another"])
+def test_a_missing_library_is_named_and_any_other_import_error_is_shown_as_it_is(capsys, monkeypatch, missing):
+    def find_spec(name, _path, _target=None):
+        if name == "scheduled_events_emulator.server":
+            raise ModuleNotFoundError(name=missing)
+
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find_spec), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "scheduled_events_emulator.server", raising=False)
+    monkeypatch.delattr("scheduled_events_emulator.server", raising=False)
+    if missing == "another":
+        with pytest.raises(ModuleNotFoundError):
+            main(["serve", "--fleet", "fleet.json"])
+    else:
+        assert main(["serve", "--fleet", "fleet.json"]) == 1
+        assert "serve needs the library aiohttp" in capsys.readouterr().err
+
+
 def test_it_ends_by_itself(serve):
     emulator = serve("--exit-after=0.01")
     assert emulator.process.wait(LIMIT) == 0

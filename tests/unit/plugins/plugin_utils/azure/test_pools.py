@@ -6,7 +6,15 @@
 
 import pytest
 
-from plugins.plugin_utils._azure.pools import COMPUTE_API, NETWORK_API, PoolMember, api_version_of, apply, gateway_drain
+from plugins.plugin_utils._azure.pools import (
+    COMPUTE_API,
+    NETWORK_API,
+    PoolMember,
+    api_version_of,
+    apply,
+    gateway_drain,
+    without_place,
+)
 
 POOL, OTHER = "/gateway/backendAddressPools/www", "/gateway/backendAddressPools/api"
 SLOW = {"id": "/gateway/settings/slow"}
@@ -58,6 +66,12 @@ def test_a_resource_is_recognised_by_its_type_and_not_by_the_name_of_its_group()
     changed = apply(target, body, {PoolMember(target, pool, "10.0.0.4").key: "removed"})
     [left] = changed["properties"]["backendAddressPools"]
     assert left["properties"]["backendAddresses"] == [{"ipAddress": "10.0.0.5"}]
+
+
+def test_a_gateway_without_pools_has_no_place_for_a_member():
+    target = f"{group('shop')}/Microsoft.Network/applicationGateways/gw"
+    key = PoolMember(target, f"{target}/backendAddressPools/web", "10.0.0.4").key
+    assert without_place(target, {}, [key]) == without_place(target, gateway(), [key]) == [key]
 
 
 @pytest.mark.parametrize(
