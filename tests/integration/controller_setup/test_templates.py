@@ -22,7 +22,7 @@ from ansible.plugins.action import ActionBase
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         with open(os.environ["TEMPLATES"], "a") as record:
-            print(json.dumps(self._task.args), file=record)
+            print(json.dumps([self._task.action.rpartition(".")[2], self._task.args]), file=record)
         return {"changed": True}
 """
 OWN = {
@@ -37,20 +37,32 @@ OWN = {
 
 
 @pytest.fixture(scope="module")
-def templates(ansible, tmp_path_factory):
+def made(ansible, tmp_path_factory):
+    """The templates and the schedules by their names."""
     directory = tmp_path_factory.mktemp("stand_in")
-    found = stand_in(directory, "awx.awx", {"action/job_template": ACTION})
+    found = stand_in(directory, "awx.awx", {f"action/{kind}": ACTION for kind in ("job_template", "schedule")})
     role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": "templates"}
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
     play["vars"] = {
         "controller_setup_template_credentials": "VMs, Azure,",
         "controller_setup_url": "https://awx.example.com",
         "controller_setup_variables": OWN,
+        "controller_setup_notification": {"notification_type": "slack", "notification_configuration": {}},
+        "controller_setup_notify_on": ["success"],
+        "controller_setup_schedules": {"report": "RRULE:FREQ=DAILY"},
     }
     run = ansible.run_playbook([play], env={**found, "TEMPLATES": str(directory / "templates")})
     assert run.rc == 0, run.output
-    made = [json.loads(line) for line in (directory / "templates").read_text().splitlines()]
-    return {template["name"]: template for template in made}
+    found = {"job_template": {}, "schedule": {}}
+    for line in (directory / "templates").read_text().splitlines():
+        kind, arguments = json.loads(line)
+        found[kind][arguments["name"]] = arguments
+    return found
+
+
+@pytest.fixture(scope="module")
+def templates(made):
+    return made["job_template"]
 
 
 def asked(template):
@@ -86,3 +98,20 @@ def test_credentials_may_be_a_text_as_from_the_command_line(templates):
     credentials = {name: template["credentials"] for name, template in templates.items()}
     assert credentials["Rolling maintenance"] == ["VMs", "Azure"]
     assert credentials["Install the polling unit"] == ["VMs", "Azure", "Scheduled Events hook"]
+
+
+def test_only_what_prepares_or_maintains_hosts_notifies_and_only_of_what_is_chosen(templates):
+    ends = ("started", "success", "error")
+    notifies = {name: [bool(made[f"notification_templates_{end}"]) for end in ends] for name, made in templates.items()}
+    chosen = ("Respond to scheduled events", "Rolling maintenance")
+    assert notifies == {name: [False, name in chosen, False] for name in templates}
+
+
+def test_jobs_that_must_not_wait_for_one_another_run_side_by_side_and_no_other_jobs_do(templates):
+    side_by_side = {name for name, made in templates.items() if made["allow_simultaneous"]}
+    assert side_by_side == {"Respond to scheduled events", "Report of scheduled events"}
+
+
+def test_a_schedule_names_all_hosts_since_a_playbook_acts_only_on_hosts_that_are_named(made):
+    schedules = {name: (each["rrule"], each.get("limit")) for name, each in made["schedule"].items()}
+    assert schedules == {"Report of scheduled events": ("RRULE:FREQ=DAILY", "all")}

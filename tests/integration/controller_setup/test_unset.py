@@ -75,6 +75,7 @@ def asked(ansible, tmp_path_factory):
         "labelled": ["Rolling maintenance"],
         "controller_setup_existing": EXISTING,
         "controller_setup_execution_environment_image": "example/image",
+        "controller_setup_azure_credential": "Azure",
     }
     hosts.update({f"existing-{state}": {**local, "controller_setup_state": state, **existing} for state in STATES})
     hosts["kept"] = {**hosts["default-absent"], "controller_setup_existing": ["organization"]}
@@ -129,7 +130,7 @@ def test_an_empty_text_still_stands_for_null(asked, state):
 
 def test_an_organization_with_other_objects_stays(asked):
     assert (
-        "organization Scheduled Events, since it has others: credentials, teams, applications, workflow_job_templates. Remove"
+        "organization Scheduled Events, since it has others: credentials, teams, applications, workflow_job_templates."
         in asked["failed"]["shared"]
     )
     assert asked["shared"] == asked["kept"] == asked["default-absent"][:-1]
@@ -159,3 +160,8 @@ def test_what_the_owner_has_is_neither_changed_nor_removed(asked, state):
     kinds = {kind for kind, _arguments in asked[f"existing-{state}"]}
     assert "job_template" in kinds
     assert not kinds & {*EXISTING, "token"}
+
+
+def test_an_inventory_of_azure_keeps_vms_that_do_not_run_since_azure_redeploys_them(asked):
+    source = dict(asked["existing-present"])["inventory_source"]
+    assert (source["source"], source["source_vars"]["default_host_filters"]) == ("azure_rm", [])
