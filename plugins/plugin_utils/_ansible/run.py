@@ -86,7 +86,7 @@ def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
 
 def digest(text: str) -> str:
     """A file name for a text from another source."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def keep_file(path: Path, value: t.Any) -> None:

@@ -179,9 +179,6 @@ class WindowsHost:
         except AnsibleConnectionFailure as error:
             self._reset_connection()
             raise HostLost(f"the control node lost the host: {error}", error) from error
-        if result.get("unreachable"):
-            self._reset_connection()
-            raise HostLost(f"the control node lost the host: {result.get('msg', 'no reason given')}")
         self._answered = True
         return t.cast("dict[str, t.Any]", result)
 

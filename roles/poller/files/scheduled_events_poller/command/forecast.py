@@ -62,7 +62,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     else:
         took = f"{counted(len(seconds), 'preparation')}, of which 95 % took {enough:.1f} s or less"
         say(f"{'OK' if code == status.OK else 'WARNING'}: {took}; hooks end {margin:g} s before NotBefore")
-        decided = engine_config(settings, settings.vm_name or "this-vm", chosen)
+        decided = engine_config(settings, "this-vm", chosen)
         for each in found:
             say(f"  {_words(each)}{_window(each.event_type, decided, now=time.time())}")
     if not chosen.json:
