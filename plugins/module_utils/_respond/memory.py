@@ -128,8 +128,8 @@ class Lease:
         self._clock = clock
 
     @contextlib.contextmanager
-    def held(self, *, abandoned: str = "", make: bool = False) -> Iterator[bool]:
-        """Hold the lock while the state changes. The value is whether another run waits for this host.
+    def held(self, *, abandoned: str = "", make: bool = False) -> Iterator[None]:
+        """Hold the lock while the state changes.
 
         :param abandoned: a run that does not exist any more; its lease does not count.
         :param make: create the directory if it is missing. Without it, no run has a lease.
@@ -137,28 +137,13 @@ class Lease:
         :raises OSError: the directory cannot be used.
         """
         if not make and not self._folder.is_there():
-            yield False
+            yield
             return
         with self._folder.guarded():
             found = self._read()
             if found and found["left"] > 0 and not self._is_mine(found) and found["run"] != abandoned:
                 raise Locked(found)
-            yield found is not None and self._is_wanted(found)
-
-    def ask(self, seconds: float) -> None:
-        """Let the run that has the host know for a while that this one waits for it."""
-        with contextlib.suppress(OSError), self._folder.guarded():
-            found = self._read()
-            if found and not self._is_mine(found) and not self._is_wanted(found):
-                wanted = {"run": self._run, **lease(seconds, self._folder.moment(self._clock))}
-                self._folder.write_json(LEASE_FILE, {**self._folder.read_json(LEASE_FILE), "wanted": wanted})
-
-    def _is_wanted(self, found: Dict[str, Any]) -> bool:
-        try:
-            left = lease_left(found["wanted"], self._folder.moment(self._clock))
-            return bool(found["wanted"]["run"] != found["run"] and left > found["wanted"]["seconds"] / 2)
-        except (KeyError, TypeError, ValueError):
-            return False
+            yield
 
     def _is_mine(self, found: Dict[str, Any]) -> bool:
         return (found["run"], found["host"]) == (self._run, self._host)
@@ -173,7 +158,6 @@ class Lease:
                 "owner": dict(raw["owner"]),
                 "seconds": float(raw["seconds"]),
                 "left": left,
-                "wanted": raw.get("wanted"),
             }
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -187,8 +171,7 @@ class Lease:
         if found and self._is_mine(found) and found["seconds"] == seconds and found["left"] > seconds / 2:
             return
         written = lease(seconds, self._folder.moment(self._clock))
-        mine = {"run": self._run, "host": self._host, "owner": self._owner, **written}
-        self._folder.write_json(LEASE_FILE, {**mine, "wanted": found["wanted"] if found else None})
+        self._folder.write_json(LEASE_FILE, {"run": self._run, "host": self._host, "owner": self._owner, **written})
 
     def end(self) -> None:
         """Give the host back."""

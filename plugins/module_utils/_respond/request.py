@@ -86,7 +86,6 @@ class TurnRequest(NamedTuple):
         ``event_type`` and ``names`` for which the hosts have prepared.
     :param prepares: whether a preparation that ends well in this run prepares this host.
     :param compute: whether to show what the service says about this VM, if an event concerns it.
-    :param leaves: whether the run leaves the host to another run after this turn.
     :param assume_over: for a plan: take the events for gone instead of reading the document.
     :param state: for a plan: the state, which is not kept on the host.
     """
@@ -102,7 +101,6 @@ class TurnRequest(NamedTuple):
     acknowledge: Sequence[Dict[str, Any]] = ()
     prepares: bool = True
     compute: bool = False
-    leaves: bool = False
     assume_over: bool = False
     state: str = ""
 

@@ -96,7 +96,6 @@ class Turn:
         self._story: List[Dict[str, Any]] = []
         self._problems: List[str] = []
         self._acknowledged: List[str] = []
-        self._wanted = False
 
     def take(self) -> Dict[str, Any]:
         """Take the outcome, acknowledge, decide; poll until there is something to do, something changes or the slice
@@ -117,7 +116,6 @@ class Turn:
                     results = self._acknowledge()
                 shown = self._step(document, results, first=first)
             except Locked as error:
-                self._lease.ask(self._intervals.short_lease)
                 shown = {"next": "locked", "lease": error.lease, "vm_name": self._vm_name, "story": [], "problems": []}
             else:
                 results, first = [], False
@@ -183,7 +181,7 @@ class Turn:
     def _kept_step(
         self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool, make: bool
     ) -> Dict[str, Any]:
-        with self._lease.held(abandoned=self._request.abandoned, make=make) as self._wanted:
+        with self._lease.held(abandoned=self._request.abandoned, make=make):
             before = self._memory.load()
             document = self._taken(before, document, first=first)
             decided, actions = self._decide(before, document, results, first=first)
@@ -219,11 +217,12 @@ class Turn:
         return after, actions
 
     def _renew(self, following: str) -> None:
-        if following == "done" or self._request.leaves:
+        if following == "done":
             self._lease.end()
         else:
-            tasks_run = following in HANDED_OUT
-            self._lease.renew(self._options["phase_timeout"] if tasks_run else self._intervals.short_lease)
+            self._lease.renew(
+                self._options["phase_timeout"] if following in HANDED_OUT else self._intervals.short_lease
+            )
 
     def _now(self) -> Moment:
         elapsed = self._clock.monotonic() - self._began
@@ -314,7 +313,6 @@ class Turn:
         config = self._config()
         phase, entries = _handed_out(state)
         known, now = state.events.values(), self._clock.wall()
-        events = document.events if document else ()
         shown: Dict[str, Any] = {
             "next": phase or ("done" if all(_is_left_alone(state, key, config) for key in state.events) else "wait"),
             "events": [describe(entry.event, vm_name=self._vm_name, now=now) for entry in entries],
@@ -327,7 +325,6 @@ class Turn:
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),
-            "wanted": self._wanted,
         }
         shown["marker"] = _digest(shown)
         return dict(
@@ -336,9 +333,12 @@ class Turn:
             story=self._story,
             problems=self._problems,
             vm_name=self._vm_name,
-            named=[each.event_id for each in events if each.event_id is not None and each.affects(self._vm_name)],
+            named=[each.event_id for each in (document.events if document else ()) if self._is_named(each)],
             state=self._planned,
         )
+
+    def _is_named(self, event: ScheduledEvent) -> bool:
+        return event.event_id is not None and event.affects(self._vm_name)
 
     def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]

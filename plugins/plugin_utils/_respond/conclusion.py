@@ -17,7 +17,6 @@ STOPPED = (
     "no task of this host failed. A tasks file could not be included, or another host failed "
     "(any_errors_fatal, run_once)"
 )
-LEFT = "the host is left to another run, which waits for it: this run cannot prepare all VMs of the event"
 
 
 class Conclusion:
@@ -52,7 +51,7 @@ class Conclusion:
         notes = self._notes
         held = self._held()
         is_real = not (self._context.check_mode or self._context.options["within_maintenance"])
-        if self._prepares and is_real and not notes["failures"] and not notes["left"]:
+        if self._prepares and is_real and not notes["failures"]:
             notes.add("failures", self._unprepared_hosts())
         self._coordinator.end(self._host)
         result = {
@@ -125,9 +124,8 @@ class Conclusion:
         return self._context.published.missing(self._notes["vm_name"], self._notes["named"])
 
     def _held(self) -> list[dict[str, str]]:
-        left = LEFT if self._notes["left"] else ""
         held = {
-            event_id: left or self._waiting().get(event_id) or self._obstacle(event_id) or self._why_not(event_id)
+            event_id: self._waiting().get(event_id) or self._obstacle(event_id) or self._why_not(event_id)
             for event_id in self._notes["announced"]
         }
         missing = "Azure has published it, but the metadata service has not shown it"

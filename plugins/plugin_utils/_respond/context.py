@@ -91,7 +91,6 @@ class Notes(t.Dict[str, t.Any]):
             rest=None,
             returns=0,
             lost_since=None,
-            left=False,
             resource_id="",
             last_read=None,
             silent_since=None,

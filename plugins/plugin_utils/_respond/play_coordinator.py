@@ -215,20 +215,6 @@ class PlayCoordinator:
             return None
         return self.obstacle(event_id, seen)
 
-    def lacks(self, event_id: str, seen: SeenEvent, *, ended: bool) -> bool:
-        """Whether this run has nothing that prepares a VM of the event: no host of the play, or one that has ended.
-
-        :param ended: whether a host that has ended prepares for no event any more.
-        """
-        reports = self._read_all()
-        dealt_with = {report["vm_name"] for report in reports if _outcome(report, event_id.lower())}
-        missing = set(seen.names) - dealt_with - set(seen.names if self._speak_for is None else self._speak_for)
-        known = {report["vm_name"] for report in reports}
-        if missing - known and not self._silent(reports):
-            return True
-        marks = self._marks("ended") if ended else set()
-        return any(report["vm_name"] in missing and digest(report["host"]) in marks for report in reports)
-
     def is_ahead_of_others(self, event_id: str, seen: SeenEvent, hosts: t.Iterable[str]) -> bool:
         """Whether one of these hosts that the event names, or may name, has its preparation for it before it."""
         names = {digest(name) for name in seen.names} - self._marks(f"dealt-{digest(event_id.lower())}")

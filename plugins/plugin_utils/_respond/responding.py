@@ -122,15 +122,8 @@ class Responding:
             return self._begin(shown)
         if shown["next"] == "done":
             return self._look_or_end(shown)
-        return self._go_on_waiting(shown)
-
-    def _go_on_waiting(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
         if self._turns.fallback:
             self._turns.fallback.act([])
-        if self._turns.are_for_another_run(shown):
-            self._coordinator.publish(HostReport(host=self._host, vm_name=""))  # it may recover there
-            self._turns.leave()
-            return self._conclusion.done()
         if shown["ready"] and self._context.acknowledges and self._may_rest:
             self._stay.begin_to_rest(shown["ready"])
         return self._wait("")

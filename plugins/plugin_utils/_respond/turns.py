@@ -74,23 +74,7 @@ class HostTurns:
                     self._coordinator.release(event_id)
         return answer
 
-    def are_for_another_run(self, shown: t.Mapping[str, t.Any]) -> bool:
-        """Whether another run waits for the host, and this one can never complete an event that it is prepared for."""
-        context = self._context
-        if not shown["wanted"] or not context.acknowledges or context.options["within_maintenance"]:
-            return False
-        events = {event_id: self._notes.seen(event_id) for event_id in shown["ready"]}
-        ended = not context.lockstep
-        return any(seen and self._coordinator.lacks(event_id, seen, ended=ended) for event_id, seen in events.items())
-
-    def leave(self) -> None:
-        """Take a last turn, after which another run has the host."""
-        self._ask(None, leaves=True)
-        self._notes["left"] = True
-
-    def _ask(
-        self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = (), *, leaves: bool = False
-    ) -> dict[str, t.Any]:
+    def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
         notes = self._notes
         notes["over"] = notes["over"] or bool(
             self._context.check_mode and notes["answered"] and not acknowledge and not outcome
@@ -102,14 +86,13 @@ class HostTurns:
             first=not notes["answered"],
             abandoned=self.abandoned,
             monotonic=self._clock.monotonic(),
-            slice=0.0 if acknowledge or leaves or self._context.check_mode else self._slice(),
+            slice=0.0 if acknowledge or self._context.check_mode else self._slice(),
             known=notes["marker"],
             acknowledge=[
                 {"event_id": event_id, **SeenEvent(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
             ],
             prepares=not self._context.in_part,
             compute=self.fallback is not None and self.fallback.wants_compute,
-            leaves=leaves,
             assume_over=notes["over"],
             state=notes["state"],
         )

@@ -257,30 +257,6 @@ def test_two_runs_at_once_never_overlap_a_phase(hosts_of):
     assert second.result().all(task="Record the start of preparing") == []
 
 
-def test_an_event_whose_hosts_are_in_two_runs_is_acknowledged_by_the_run_that_can_complete_it(hosts_of):
-    hosts = hosts_of("vm1", "vm2", options=MANUAL)
-    announced = hosts.directory / "announced"
-    late = {"ansible.builtin.wait_for": {"path": str(announced)}, "when": "inventory_hostname == 'vm2'"}
-    role = {"ansible.builtin.include_role": {"name": "maintops.scheduled_events.respond"}}
-    play = {"hosts": "all", "gather_facts": False, "strategy": "ansible.builtin.free", "tasks": [late, role]}
-    first = hosts.start(playbook=[play])
-    until(lambda: "vm1: no event" in first.output, what="the end of vm1 in the first run")
-    event_id = hosts.emulator.schedule("Reboot", "vm1", "vm2", notice=AHEAD, started_for=60)
-    announced.touch()
-    until(lambda: hosts.is_prepared("vm2", event_id), what="the preparation of vm2 in the first run")
-    second = hosts.start()
-    until(lambda: approved_at(hosts.emulator, event_id) or not second.running, what="the acknowledgement")
-    until(lambda: not first.running, what="the end of the first run")
-    hosts.emulator.advance(AHEAD)
-    until(lambda: not second.running or hosts.emulator.advance(60), what="the end of the second run")
-    assert (first.result().rc, second.result().rc) == (0, 0), first.result().output + second.result().output
-    assert len(approved_at(hosts.emulator, event_id)) == 1
-    [held] = result(first.result(), "vm2")["held"]
-    assert held["reason"].startswith("the host is left to another run")
-    assert [hosts.recoveries(name) for name in ("vm1", "vm2")] == [[[event_id]], [[event_id]]]
-    assert second.result().all(host="vm2", task="Record the start of preparing") == []
-
-
 def test_a_refused_acknowledgement_is_tried_again_and_shown_meanwhile(hosts_of):
     hosts = hosts_of("vm1")
     event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)

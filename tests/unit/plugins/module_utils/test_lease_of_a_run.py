@@ -87,30 +87,6 @@ def test_a_lease_is_written_again_once_half_of_it_is_over_or_its_length_changes(
     assert host.begins() == begins
 
 
-def test_a_run_learns_for_a_while_that_another_one_waits_for_its_host(host):
-    def is_wanted():
-        with host.lease().held() as wanted:
-            return wanted
-
-    host.lease().renew(60.0)
-    host.lease().ask(60.0)
-    assert not is_wanted(), "a run does not wait for itself"
-    host.lease("run2").ask(60.0)
-    host.lease().renew(90.0)
-    assert is_wanted(), "also after a renewal"
-    assert is_refused(host.lease("run2"))
-    host.seconds += 30.0
-    assert not is_wanted(), "the other run may have ended"
-    host.lease("run2").ask(60.0)
-    assert is_wanted()
-
-
-def test_no_run_asks_for_a_host_that_none_has(host):
-    host.lease("run2").ask(60.0)
-    assert not is_refused(host.lease())
-    assert not host.folder.is_there() or LEASE_FILE not in os.listdir(host.folder.path)
-
-
 @pytest.mark.parametrize("make", [False, True])
 def test_a_host_that_no_run_has_used_gets_a_directory_only_when_something_is_to_be_kept(host, make):
     host.folder = Folder(host.folder.path_of("state"))

@@ -79,7 +79,6 @@ def shown(following="wait", *, names=("vm1",), event_type="Redeploy", **more):
         "sight": [{"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}],
         "named": ["A1"],
         "drill": False,
-        "wanted": False,
         "marker": "m",
         "acknowledged": [],
         "story": [],

@@ -201,34 +201,6 @@ def test_a_host_that_is_not_prepared_holds_the_event_and_says_why(meeting, kind,
     assert meeting.obstacle("A1", BOTH) == reason
 
 
-@pytest.mark.parametrize(
-    ("silent", "ended", "outcome", "names", "lacks"),
-    [
-        ([], "h2", {}, ["vm1", "vm2"], True),
-        ([], None, {}, ["vm1", "vm2"], False),
-        ([], "h2", {"A1": "prepared"}, ["vm1", "vm2"], False),
-        ([], "h2", {"A1": "failed"}, ["vm1", "vm2"], False),
-        ([], "h3", {}, ["vm1", "vm2"], False),
-        ([], None, {}, ["vm1", "other"], True),
-        ([3], None, {}, ["vm1", "other"], False),
-        ([], None, {}, ["vm1", "spoken-for"], False),
-    ],
-    ids=["ended", "at work", "prepared", "failed", "other ended", "outside", "maybe outside", "spoken for"],
-)
-def test_a_run_lacks_a_vm_whose_host_has_ended_without_it_or_is_not_in_the_play(
-    tmp_path, silent, ended, outcome, names, lacks
-):
-    meeting = PlayCoordinator(tmp_path, play_hosts=HOSTS, speak_for=["spoken-for"])
-    for number in {1, 2, 3} - set(silent):
-        tell(meeting, number, **({"A1": "prepared"} if number == 1 else outcome if number == 2 else {}))
-    if ended:
-        meeting.end(ended)
-    seen = SeenEvent("Reboot", names)
-    assert meeting.lacks("A1", seen, ended=True) is lacks
-    assert meeting.lacks("A1", seen, ended=False) is (lacks and not ended)  # where those that have ended come back
-    assert not PlayCoordinator(tmp_path, play_hosts=HOSTS, speak_for=None).lacks("A1", seen, ended=True)
-
-
 def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_it(tmp_path):
     three, seen = ["vm1", "vm98", "vm99"], SeenEvent("Reboot", ["vm1", "vm98", "vm99"])
     meeting = PlayCoordinator(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])

@@ -53,7 +53,6 @@ def shown(following="wait", **more):
         "waiting": [waiting()] if following != "done" else [],
         "sight": [sight("vm1", "vm2")],
         "drill": False,
-        "wanted": False,
         "marker": "m",
         "acknowledged": [],
         "story": [],
@@ -1212,46 +1211,6 @@ def test_a_host_that_waits_for_another_run_in_many_tasks_warns_once(host):
         "web1: another run (process 7 on tower) has this host. Waiting until that run has ended, or 900 s if it was "
         "interrupted"
     ]
-
-
-READY = {"ready": ["A1"], "prepared": ["A1"], "wanted": True}
-
-
-def test_a_host_is_left_to_the_run_that_waits_for_it_if_this_one_cannot_complete_its_event(host):
-    host.tell()
-    host.coordinator.end("web2")
-    end = host.responds(shown(**READY), shown(**READY))
-    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
-    assert [held["reason"] for held in end["respond_result"]["held"]] == [
-        "the host is left to another run, which waits for it: this run cannot prepare all VMs of the event"
-    ]
-    assert [(asked["leaves"], asked["slice"]) for asked, _outcome in host.asked] == [(False, 0.0), (True, 0.0)]
-    host.tell(A1="prepared")
-    assert not host.coordinator.claim("A1", SEEN), "what the other run does with the host is not known here"
-
-
-@pytest.mark.parametrize(
-    ("answer", "options"),
-    [
-        ({**READY, "wanted": False}, {}),
-        ({**READY, "ready": []}, {}),
-        (READY, {"within_maintenance": True}),
-        (READY, {"acknowledge": "never"}),
-        (READY, {"lockstep": True}),
-    ],
-    ids=[
-        "no run waits",
-        "not prepared",
-        "under maintenance",
-        "acknowledges nothing",
-        "hosts that have ended come back",
-    ],
-)
-def test_a_host_is_not_left_to_another_run_otherwise(host, answer, options):
-    host.tell()
-    host.coordinator.end("web2")
-    host.responds(shown(**answer), shown("done", sight=[]), **options)
-    assert [asked["leaves"] for asked, _outcome in host.asked] == [False, False]
 
 
 def test_an_event_that_still_waits_when_the_time_is_over_is_not_shown_as_over(host):
