@@ -588,6 +588,17 @@ def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_si
     assert (tmp_path / "mark.ended").exists()
 
 
+def test_a_container_or_another_unit_that_a_hook_started_goes_on_after_its_phase(root_side, tmp_path, monkeypatch):
+    mark = tmp_path / "mark"
+    root_side.add_hook(f"#!/bin/sh\nsetsid sleep 1000 &\necho $! > {mark}.new\nmv {mark}.new {mark}\n", phase="recover")
+    monkeypatch.setattr(jobs, "_control_group", lambda pid: b"own" if pid == os.getpid() else b"other")
+    assert root_side.run_phase(phase="recover").outcome == "ok"
+    pid = int(mark.read_text())
+    assert not _has_ended(pid)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
 def test_a_program_of_a_shell_gets_the_time_to_undo_what_it_did(root_side, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "GRACE", LONGER_THAN_A_TEST)
     mark = tmp_path / "mark"

@@ -311,12 +311,13 @@ def ended_descendants(grace: float) -> Iterator[None]:
     """At the end, end all that was started meanwhile and goes on: SIGTERM, and SIGKILL so many seconds later.
 
     Process groups and sessions do not matter: a program whose parent has ended becomes a child of this process.
+    What has another control group is of another unit of systemd, or a container, and goes on.
     """
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes  # nosec B401 - minimal installations of Python lack it, and systemd ends such programs later
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    others = set(_children(os.getpid()))
+    others = {each for child in _children(os.getpid()) for each in _with_descendants(child)}
     try:
         yield
     finally:
@@ -331,12 +332,19 @@ def _have_ended(others: Set[int], number: int, signalled: Set[int]) -> bool:
     for child in children:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
-    left = {each for child in children for each in _with_descendants(child)}
+    own = _control_group(os.getpid())
+    left = {each for child in children for each in _with_descendants(child) if _control_group(each) == own}
     for pid in left - signalled:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
     signalled |= left
     return not left
+
+
+def _control_group(pid: int) -> bytes:
+    with contextlib.suppress(OSError), open(f"{PROC}/{pid}/cgroup", "rb") as file:
+        return file.read()
+    return b""
 
 
 def _with_descendants(pid: int) -> Iterator[int]:
