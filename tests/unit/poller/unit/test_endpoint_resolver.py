@@ -7,7 +7,6 @@
 import contextlib
 import functools
 import json
-import os
 
 import pytest
 from _scheduled_events import discovery
@@ -15,7 +14,7 @@ from _scheduled_events.client import ImdsError, Unreachable
 from _scheduled_events.clock import Clock
 from _scheduled_events.discovery import FoundEndpoint, Searched
 from fake_clock import FakeClock
-from polling_unit import ROOT, Imds, until
+from polling_unit import Imds, until
 from scheduled_events_poller.command import cli, commands
 from scheduled_events_poller.spool import Directories
 from scheduled_events_poller.unit import endpoint_resolver, poller
@@ -197,18 +196,6 @@ def test_a_command_searches_too(tmp_path, imds, near, capfdbinary):
     (tmp_path / "poller.json").write_text('{"endpoint": "auto"}')
     assert cli.main([f"--config={tmp_path / 'poller.json'}", f"--runtime-directory={tmp_path}", "list"]) == 0
     assert capfdbinary.readouterr().out == b"no events of vm1 (incarnation 0)\n"
-
-
-@pytest.mark.parametrize("endpoint", ["auto", "http://169.254.169.254"])
-def test_nothing_of_the_unit_is_run_as_root(endpoint):
-    jinja2 = pytest.importorskip("jinja2")
-    with open(os.path.join(ROOT, "roles/poller/templates/scheduled-events-poller.service.j2")) as file:
-        template = jinja2.Environment(trim_blocks=True).from_string(file.read())
-    unit = template.render(poller_endpoint=endpoint, __poller_python="/usr/bin/python3")
-    assert [line for line in unit.splitlines() if line.startswith("Exec")] == [
-        "ExecStart=/usr/bin/python3 -I /usr/local/bin/scheduled-events run",
-        "ExecReload=/bin/kill -HUP $MAINPID",
-    ]
 
 
 def test_the_command_leases_shows_what_leases_hold(monkeypatch, capfdbinary):
