@@ -342,8 +342,8 @@ def _have_ended(others: Set[int], number: int, signalled: Set[int]) -> bool:
 
 
 def _control_group(pid: int) -> bytes:
-    with contextlib.suppress(OSError), open(f"{PROC}/{pid}/cgroup", "rb") as file:
-        return file.read()
+    with contextlib.suppress(OSError):
+        return _about(str(pid), "cgroup")
     return b""
 
 
@@ -356,5 +356,4 @@ def _with_descendants(pid: int) -> Iterator[int]:
 def _children(pid: int) -> Iterator[int]:
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"{PROC}/{pid}/task"):
-            with open(f"{PROC}/{pid}/task/{thread}/children") as file:
-                yield from map(int, file.read().split())
+            yield from map(int, _about(str(pid), f"task/{thread}/children").split())
