@@ -570,9 +570,7 @@ def test_a_phase_has_a_result_only_when_what_its_hook_started_has_ended_in_whate
     mark = tmp_path / "mark"
     started = f'trap "" TERM; echo $$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(f"#!/bin/sh\n{separately} sh -c '{started}'\nexec sleep 1000\n")
-    clock = FakeClock()
-    clock.jump_when(mark, monotonic=61.0)
-    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "timeout"
+    assert _outcome_at_the_deadline(root_side, mark) == "timeout"
     assert _has_ended(int(mark.read_text()))
 
 
@@ -604,10 +602,15 @@ def test_a_program_of_a_shell_gets_the_time_to_undo_what_it_did(root_side, tmp_p
     mark = tmp_path / "mark"
     program = f'trap "sleep 0.3; echo done > {mark}.undone; exit" TERM; echo > {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(f"#!/bin/sh\nsh -c '{program}' || exit 1\nexit 0\n")
+    assert _outcome_at_the_deadline(root_side, mark) == "timeout"
+    assert (tmp_path / "mark.undone").exists()
+
+
+def _outcome_at_the_deadline(root_side, mark):
+    """The outcome of a run whose deadline passes as soon as its hook has made a file."""
     clock = FakeClock()
     clock.jump_when(mark, monotonic=61.0)
-    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "timeout"
-    assert (tmp_path / "mark.undone").exists()
+    return root_side.run_phase(clock, ends_at=1060.0).outcome
 
 
 def _has_ended(pid):
