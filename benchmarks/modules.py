@@ -37,6 +37,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+os.environ["TIER"] = "soak"  # without what makes runs of Ansible and modules faster for the tests
 sys.path.insert(0, str(ROOT / "tests" / "integration" / "support"))
 from emulation import Emulator, until  # noqa: E402 - found only through the path set above, as is the next
 

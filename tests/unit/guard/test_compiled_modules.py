@@ -4,6 +4,9 @@
 
 """The compiled code that is kept is that of the same source, and nothing depends on a place to keep it."""
 
+import os
+import subprocess
+import sys
 import zipimport
 
 import compiled_modules
@@ -53,3 +56,11 @@ def test_without_a_place_each_source_is_compiled(value, sources, monkeypatch, tm
     monkeypatch.setattr(compiled_modules, "PLACE", str(tmp_path / "missing"))
     assert [value(b"VALUE = 1"), value(b"VALUE = 1")] == [1, 1]
     assert len(sources) == 2
+
+
+@pytest.mark.parametrize(("tier", "keeps"), [("test", "kept"), ("soak", "_compile_source")])
+def test_soak_and_benchmarks_compile_as_the_python_of_a_user_does(tier, keeps):
+    program = "import zipimport; print(zipimport._compile_source.__qualname__.split('.')[0])"
+    env = {**os.environ, "TIER": tier, "PYTHONPATH": os.path.dirname(compiled_modules.__file__)}
+    shown = subprocess.check_output([sys.executable, "-c", program], env=env)  # noqa: S603 - this Python
+    assert shown.decode().strip() == keeps
