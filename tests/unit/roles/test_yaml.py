@@ -106,8 +106,11 @@ def shown_tasks(tasks):
             yield from shown_tasks(inner) if inner else [task]
 
 
-def test_no_task_shows_a_password_or_a_token_of_the_hook():
-    secrets = r"__controller_setup_password|__controller_setup_token\.ansible_facts|controller_setup_credentials"
+def test_no_task_shows_a_secret_of_the_hook_of_an_event_stream_or_of_a_notification():
+    secrets = (
+        r"__controller_setup_password|__controller_setup_token\.ansible_facts|controller_setup_credentials"
+        "|__controller_setup_stream_inputs|notification_configuration"
+    )
     tasks = [
         task
         for path in FILES
