@@ -248,7 +248,7 @@ def eda(session: nox.Session) -> None:
 
     The tests marked "long" run in `make soak`.
     """
-    session.run("scripts/install-packages", "java=openjdk-17-jre-headless", external=True)
+    session.run("scripts/install-packages", "java=default-jre-headless", external=True)
     install(session, "eda")
     chosen = ["-m", "" if SOAK else "not long"]
     run_pytest(session, "--durations=5", *chosen, "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
@@ -267,7 +267,7 @@ def controllers(session: nox.Session) -> None:
         shutil.copy2(module, packages)
     if "AWX_START" in os.environ:
         session.run("tests/controllers/install-tools", external=True)
-        session.run("scripts/install-packages", "java=openjdk-17-jre-headless", external=True)
+        session.run("scripts/install-packages", "java=default-jre-headless", external=True)
     env = {"ANSIBLE_COLLECTIONS_PATH": packages, "PYTHON": PYTHONS["3.11"], "UV": f"{session.virtualenv.bin}/uv"}
     env["RUNNER_VENV"] = session.virtualenv.location
     run_pytest(session, "--durations=10", "-m", "" if SOAK else "not long", "tests/controllers", **env)
