@@ -133,7 +133,7 @@ class Turn:
             name = parse_run_id(str(request_id))
             prepares = name is None or name.phase != "prepare" or self._config().preparation
             ended = (OK if prepares else NOTHING) if outcome["ok"] else FAILED
-            yield terms.HookResult(str(request_id), ended, str(outcome.get("reason", "")))
+            yield terms.HookResult(str(request_id), ended, str(outcome["reason"]))
 
     def _is_news(self, shown: Dict[str, Any]) -> bool:
         if shown["next"] == "wait":

@@ -31,20 +31,19 @@ class Conclusion:
 
     def explained(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
         """The outcome of a phase, with a reason if it failed."""
-        if not outcome or outcome["ok"] or outcome.get("reason"):
+        if not outcome or outcome["ok"] or outcome["reason"]:
             return outcome
         return {**outcome, "reason": STOPPED}
 
     def note(self, outcome: t.Mapping[str, t.Any]) -> None:
         """Note what became of a phase."""
-        phase, events = outcome.get("phase", "a phase"), outcome.get("events", [])
+        phase, events = outcome["phase"], outcome["events"]
         if phase == "recover" and outcome["ok"]:
             self._notes.add("recovered", [event["event_id"] for event in events])
         if not outcome["ok"]:
-            names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
+            names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events)
             again = ". Run the role again to repeat it" if phase == "recover" else ""
-            reason = str(outcome.get("reason")).rstrip(".")
-            self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
+            self._notes.add("failures", [f"{phase} failed for {names}: {outcome['reason'].rstrip('.')}{again}"])
 
     def done(self) -> dict[str, t.Any]:
         """Return the result at the end of the run."""

@@ -31,7 +31,7 @@ class Phases:
         phase = following.get("next")
         if phase not in PHASES or self.has_work(phase):
             return None
-        return {"phase": phase, "ok": True, **{key: following[key] for key in ("request_ids", "events")}}
+        return {"phase": phase, "ok": True, "reason": "", **{key: following[key] for key in ("request_ids", "events")}}
 
     def describe(self, shown: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """The result for the play when the host has a phase to run."""

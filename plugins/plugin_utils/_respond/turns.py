@@ -167,15 +167,10 @@ class HostTurns:
 
     def prepared_by(self, outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
         """The events for which a preparation has ended well, by its outcome, and that no rule holds."""
-        if (
-            not outcome
-            or outcome.get("phase") != "prepare"
-            or not outcome["ok"]
-            or not self._phases.has_work("prepare")
-        ):
+        if not (outcome and outcome["phase"] == "prepare" and outcome["ok"] and self._phases.has_work("prepare")):
             return []
         held = [each["event_id"] for each in self._notes["waiting"] if each["decision"] == HOLD]
-        return [event for event in outcome.get("events", []) if event["event_id"] not in held]
+        return [event for event in outcome["events"] if event["event_id"] not in held]
 
     def record_acknowledgement(self, event_id: str, event_type: str, text: str) -> None:
         """Record what was acknowledged without the host."""

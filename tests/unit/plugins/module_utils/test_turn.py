@@ -342,7 +342,7 @@ def test_nothing_is_acknowledged_that_is_not_prepared(host):
 def test_a_phase_without_an_outcome_is_handed_out_again(host):
     host.service.events = [event()]
     first = host.turn()
-    again = host.turn(outcome={"request_ids": ["of another phase"], "ok": True})
+    again = host.turn(outcome={"request_ids": ["of another phase"], "ok": True, "reason": ""})
     assert (again["next"], again["request_ids"]) == ("prepare", first["request_ids"])
 
 
