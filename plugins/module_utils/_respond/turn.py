@@ -283,9 +283,7 @@ class Turn:
 
     def _note(self, report: terms.Report, before: State, after: State) -> None:
         entry = after.events.get(report.key) or before.events.get(report.key)
-        if report.kind is terms.ReportKind.UNNAMED:
-            self._problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
-        elif report.kind is terms.ReportKind.PROBLEM:
+        if report.kind in (terms.ReportKind.UNNAMED, terms.ReportKind.PROBLEM):
             self._problems.append(report.text)
         elif entry is None:
             return

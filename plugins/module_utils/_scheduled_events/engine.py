@@ -275,7 +275,7 @@ class _StepBuilder:
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._state.unnamed:
-            self.runs.report(terms.Report("", terms.ReportKind.UNNAMED))
+            self.runs.report(terms.Report("", terms.ReportKind.UNNAMED, text=terms.WITHOUT_ID))
         self._state = self._state._replace(unnamed=count)
 
     def _see(self, key: str, event: ScheduledEvent) -> None:

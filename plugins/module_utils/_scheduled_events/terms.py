@@ -14,6 +14,8 @@ ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
 ALONE, LEADER, ANY, NEVER, CONTROLLER = "alone", "leader", "any", "never", "controller"
 ACKNOWLEDGE_POLICIES = (ALONE, LEADER, ANY, NEVER, CONTROLLER)
 
+WITHOUT_ID = "an event of this VM has no EventId, so it can be neither prepared nor acknowledged"
+
 
 class ReportKind(Enum):
     """What a report is about."""

@@ -234,7 +234,6 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
     if report.kind is terms.ReportKind.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
     words = {
-        terms.ReportKind.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
         terms.ReportKind.RETRIED: "tried again on request of the operator",
         terms.ReportKind.CLEARED: "removed from the state on request of the operator",
         terms.ReportKind.OVER: "over",

@@ -190,7 +190,7 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         missing = ", ".join(names)
         problems.append(f"the {phase} hooks {missing} are configured but missing. Run the role poller again")
     if known["unnamed_events"]:
-        problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
+        problems.append(terms.WITHOUT_ID)
     if known["acknowledging_for"] > LONG_ATTEMPT:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     problems += [known[why] for why in ("misnamed", "unsaved", "unrecorded", "unheard", "error") if known[why]]
