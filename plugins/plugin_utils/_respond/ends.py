@@ -120,7 +120,7 @@ def summary(parts: t.Mapping[str, Part], *, hosts: int) -> list[str]:
     whole = merge(parts[host] for host in sorted(parts))
     lines = [f"Summary of {counted(hosts, 'host')}:"]
     for event_id, event in sorted(whole.get("events", {}).items()):
-        lines.append(f"  {event.get('event_type', 'event')} {event_id}: {_headline(event)}".replace("  :", ":"))
+        lines.append(f"  {event.get('event_type', 'event')} {event_id}: {_headline(event)}")
         lines += [f"    {host}: {text}" for host, text in event["hosts"].items()]
     by_outcome: dict[str, list[str]] = {}
     for host, outcome in whole.get("maintenance", {}).items():
