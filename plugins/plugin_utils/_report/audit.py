@@ -16,11 +16,10 @@ import typing as t
 from ...module_utils._scheduled_events import document
 from ...module_utils._scheduled_events.document import ScheduledEvent
 from ...module_utils._scheduled_events.history import Fact, needed, preparations
-from ...module_utils._scheduled_events.rules import APPROVE
 from ...module_utils._scheduled_events.runs import OK
 from ...module_utils._scheduled_events.text import counted, shown, some
 from .lives import PREPARE
-from .story import Lane, Story
+from .story import Lane, Story, approves
 
 STATUSES = (document.SCHEDULED, document.STARTED, "Canceled", "Completed")  # an event never goes back
 MOST = 10  # reasons why rows cannot be read that are shown
@@ -179,7 +178,7 @@ def _problem(event: ScheduledEvent, own: t.Sequence[Lane], lanes: t.Sequence[Lan
     """
     senders = [(lane.acknowledged, lane) for lane in lanes if lane.acknowledged is not None]
     sent, sender = min(senders, key=lambda each: each[0], default=(0.0, None))
-    by_rule = sender is not None and sender.rule.endswith(f": {APPROVE}")  # the owner wants that
+    by_rule = sender is not None and approves(sender.rule)  # the owner wants that
     if event.event_status == "Canceled" or by_rule or any(lane.ignored for lane in own):
         return ""
     ends = [each.end for lane in own for each in lane.stretches if each.phase == PREPARE and each.outcome == OK]

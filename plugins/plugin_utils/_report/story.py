@@ -425,7 +425,7 @@ def _ignores(rule: str) -> bool:
     return rule.endswith(f": {IGNORE}")
 
 
-def _approves(rule: str) -> bool:
+def approves(rule: str) -> bool:
     return rule.endswith(f": {APPROVE}")
 
 
@@ -453,17 +453,17 @@ def _unprepared(facts: t.Sequence[Fact]) -> str:
     held = idle = ""
     has_run = False
     # A rule of the unit, or of the role beside it, may want no preparation.
-    may_be_idle = any(_approves(fact.rule) or _ignores(fact.rule) for fact in facts if fact.kind == history.SEEN)
+    may_be_idle = any(approves(fact.rule) or _ignores(fact.rule) for fact in facts if fact.kind == history.SEEN)
     seen = [fact for fact in facts if fact.kind == history.SEEN and not _ignores(fact.rule)]
     if facts[0].kind == history.SEEN and seen and seen[0].event_status == document.STARTED:
-        held = "" if _approves(seen[0].rule) else "it had started when it was seen first"
+        held = "" if approves(seen[0].rule) else "it had started when it was seen first"
     rebooted = any(fact.outcome == history.REBOOTED for fact in facts if fact.kind == history.IMPACT)
     not_before = None if rebooted else _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:
             is_chosen = fact.reason.startswith(CHOSEN)
             may_be_idle = may_be_idle or (is_chosen and not has_run)  # then nothing is configured that prepares
-            held = "" if is_chosen or _approves(fact.rule) else fact.reason
+            held = "" if is_chosen or approves(fact.rule) else fact.reason
         elif _ends_wait(fact):
             held, idle, has_run = "", "", True
         elif fact.kind == history.PHASE_ENDED and fact.phase == PREPARE and fact.outcome == NOTHING:
