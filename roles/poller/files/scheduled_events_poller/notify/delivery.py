@@ -69,8 +69,8 @@ class Courier:
             receiver.secrets(),
             reads=False,
             longest_pause=LONGEST_RETRY_AFTER,
-            ca_file=receiver.ca_file or "",
-            proxy=receiver.proxy or "",
+            ca_file=receiver.ca_file,
+            proxy=receiver.proxy,
             clock=clock,
         )
         self._next = 0.0

@@ -54,7 +54,7 @@ class Receiver(NamedTuple):
     """A receiver, its messages, and the way of delivery.
 
     ``template``: the body, in place of that of the format. ``secret``: signs each request. ``routing_key``: of
-    PagerDuty. ``ca_file``: the CA certificates, ``None`` takes those of the system. ``request_timeout``: seconds for a
+    PagerDuty. ``ca_file``: the CA certificates, empty takes those of the system. ``request_timeout``: seconds for a
     request and its answer. ``max_messages``: how many may wait.
     """
 
@@ -66,8 +66,8 @@ class Receiver(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     secret: Optional[str] = None
     routing_key: Optional[str] = None
-    ca_file: Optional[str] = None
-    proxy: Optional[str] = None
+    ca_file: str = ""
+    proxy: str = ""
     request_timeout: float = 10.0
     max_messages: int = 1000
 
@@ -75,7 +75,7 @@ class Receiver(NamedTuple):
         """What no message may show."""
         words = (word for value in self.headers.values() for word in value.split())  # a token after its scheme
         found = _long_enough([self.secret, self.routing_key, *words])
-        return found + [part for address in (self.url, self.proxy or "") for part in secrets_of(address)]
+        return found + [part for address in (self.url, self.proxy) for part in secrets_of(address)]
 
 
 class ControllerSettings(NamedTuple):
