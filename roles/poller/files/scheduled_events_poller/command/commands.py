@@ -31,7 +31,7 @@ from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
 from ..unit import config, control, display, endpoint_resolver, instance, poller, status
-from .output import CommandError, complain, places, say, say_json, say_table
+from .output import CommandError, complain, histories, places, say, say_json, say_table
 
 LISTED = ("event_id", "event_type", "event_status", "event_source", "not_before", "duration_in_seconds")
 SAMPLE_ID = "00000000-0000-0000-0000-000000000000"
@@ -245,7 +245,7 @@ def _record_approval(chosen: argparse.Namespace, events: List[ScheduledEvent], v
     """Write who acknowledged into the history, if this user may write it."""
     by = f"{os.environ.get('SUDO_USER') or 'user ' + str(os.getuid())}, with scheduled-events approve"
     facts = [acknowledgement(event, by=by, vm_name=vm_name, now=time.time()) for event in events]
-    append_beside((places(chosen).history_directory, chosen.roles_directory), facts)
+    append_beside(histories(chosen), facts)
 
 
 def _load_state(chosen: argparse.Namespace) -> State:

@@ -18,9 +18,8 @@ from _scheduled_events.text import counted
 from _scheduled_events.time_windows import next_opening
 
 from ..unit import config, status
-from . import show_history
 from .commands import engine_config, sample_event
-from .output import complain, say, say_json
+from .output import complain, histories, say, say_json
 
 
 class Forecast(NamedTuple):
@@ -48,7 +47,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     settings = config.load(chosen.config)
     margin, types = settings.margin, chosen.event_types
-    facts, problems = history_file.read(*show_history.directories(chosen), now=time.time())
+    facts, problems = history_file.read(*histories(chosen), now=time.time())
     seconds = preparations(facts)
     enough = needed(seconds)
     found = [] if enough is None else forecast(enough, margin=margin, event_types=types)
@@ -75,7 +74,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
 def _read(chosen: argparse.Namespace, facts: Sequence[Fact]) -> str:
     """What the forecast follows from: the facts, their times and their directories."""
     times = f", from {format_epoch(facts[0].time)} to {format_epoch(facts[-1].time)}" if facts else ""
-    return f"read: {len(facts)} facts in {' and '.join(show_history.directories(chosen))}{times}"
+    return f"read: {len(facts)} facts in {' and '.join(histories(chosen))}{times}"
 
 
 def _window(event_type: str, decided: terms.Config, *, now: float) -> str:

@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Sequence, TextIO
+from typing import Any, Sequence, TextIO, Tuple
 
 from .. import spool
 from ..unit import poller
@@ -21,6 +21,11 @@ class CommandError(Exception):
 def places(chosen: argparse.Namespace) -> poller.Places:
     directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
     return poller.Places(chosen.state_file, directories, chosen.drill_directory)
+
+
+def histories(chosen: argparse.Namespace) -> Tuple[str, str]:
+    """The directories of the histories of the polling unit and of the roles."""
+    return places(chosen).history_directory, chosen.roles_directory
 
 
 def complain(message: str) -> None:

@@ -13,7 +13,7 @@ from _scheduled_events import history, history_file
 from _scheduled_events.document import format_epoch
 from _scheduled_events.history import Fact
 
-from .output import complain, places, say, say_json, say_table
+from .output import complain, histories, say, say_json, say_table
 
 _DURATION = re.compile(r"(\d{1,9})([smhdw])\Z", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -23,7 +23,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)Z?)?\Z", re.ASCII)
 def show_history(chosen: argparse.Namespace) -> int:
     """Show the facts, also while the unit is stopped."""
     now = time.time()
-    facts, problems = history_file.read(*directories(chosen), now=now, since=chosen.since)
+    facts, problems = history_file.read(*histories(chosen), now=now, since=chosen.since)
     if chosen.json:
         say_json({"facts": [history.as_json(fact) for fact in facts], "problems": problems})
     elif facts:
@@ -34,11 +34,6 @@ def show_history(chosen: argparse.Namespace) -> int:
     for problem in problems:
         complain(f"scheduled-events: {problem}")
     return 1 if problems else 0
-
-
-def directories(chosen: argparse.Namespace) -> Tuple[str, str]:
-    """Those of the histories of the polling unit and of the roles."""
-    return places(chosen).history_directory, chosen.roles_directory
 
 
 def since_of(text: str) -> float:
