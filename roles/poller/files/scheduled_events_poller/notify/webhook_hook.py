@@ -16,10 +16,10 @@ import hashlib
 import json
 import os
 import sys
-import time
 import uuid
 from typing import Any, Dict, List, Mapping, Union
 
+from _scheduled_events.clock import CLOCK
 from _scheduled_events.files import write_atomically
 from _scheduled_events.runs import PHASES, parse_run_id
 
@@ -86,7 +86,7 @@ def _message(environment: Mapping[str, str], event: Any) -> Dict[str, Any]:
     return {
         "version": 1,
         "id": message_id(vm_name, environment.get("SCHEDULED_EVENT_FIRST_RUN", "")),
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "time": CLOCK.utc(),
         "phase": phase,
         "vm_name": vm_name,
         "failed_phase": environment.get("SCHEDULED_EVENT_FAILED_PHASE") or None,
