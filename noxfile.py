@@ -76,7 +76,7 @@ def marked(marker: str, places: list[str]) -> list[str]:
 
 def install(session: nox.Session, group: str, *more: str) -> None:
     """Install a dependency group of pyproject.toml, and what else is given."""
-    packages = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group) if group else ()
+    packages = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group)
     session.install(*packages, *more, env=UV_SETTINGS)
 
 
@@ -308,7 +308,7 @@ def molecule(session: nox.Session) -> None:
 
 def ansible_test(session: nox.Session, core: str, command: str, *options: str) -> None:
     """Run a command of ansible-test in a copy of the checkout; nothing is downloaded but packages."""
-    install(session, "", f"ansible-core=={core}.*")
+    session.install(f"ansible-core=={core}.*", env=UV_SETTINGS)
     home = scratch(session) / "home"
     uv = pathlib.Path(sys.prefix, "bin", "uv")
     session.run("python", "scripts/ansible_test_home.py", str(home), str(uv), env=UV_SETTINGS)
