@@ -251,7 +251,7 @@ class Life:
             result = spool.parse_result(body, request_id)
             if result is not None:
                 self._results.append(terms.HookResult(result.request_id, result.outcome, result.reason))
-                self._metrics.hooks_ended(request_id.split(".")[1], result.outcome, result.seconds)
+                self._metrics.hooks_took(request_id.split(".")[1], result.seconds)
 
     def _let_the_operator_command(self):
         if self._state.events and self.rng.random() < 0.05:

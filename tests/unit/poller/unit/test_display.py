@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The priority of each line in the journal: `journalctl -p warning` shows what needs an operator, and nothing else. And
-what the status shows at once.
+what the status and the metrics show.
 """
 
 import json
@@ -17,7 +17,7 @@ from _scheduled_events.state import State
 from _scheduled_events.terms import Config, Report, ReportKind
 from _scheduled_events.transitions import Step
 from scheduled_events_poller import systemd
-from scheduled_events_poller.unit import display
+from scheduled_events_poller.unit import config, display, status
 
 [EVENT] = parse(
     '{"Events": [{"EventId": "A", "EventType": "Reboot", "Resources": ["vm1"]}]}', api_version="2020-07-01"
@@ -56,3 +56,35 @@ def test_a_hook_that_runs_sees_at_once_in_the_status_what_became_of_its_event(ev
         shown.report_step(Step(state, after, actions, now, config), dry_run=False)
         state = after
     assert (shown.next_heartbeat == 0.0) is at_once
+
+
+@pytest.mark.parametrize(("outcome", "counted"), [("timeout", 1), ("failed", 1), ("interrupted", 0)])
+def test_the_metrics_count_each_run_that_ended_also_without_a_result(outcome, counted):
+    shown = display.Display(CLOCK)
+    shown.report(Report("a", ReportKind.ENDED, "prepare", outcome), None)
+    sample = f'scheduled_events_hook_runs_total{{phase="prepare",outcome="{outcome}"}} 1\n'
+    assert (sample in shown.metrics.render()) == counted
+
+
+def test_the_metrics_go_on_and_show_critical_while_the_status_file_cannot_be_written(tmp_path):
+    settings = config.Settings(vm_name="vm1", endpoint="http://127.0.0.1:1", metrics_directory=str(tmp_path))
+    polls = status.Polls(vm_name="vm1", last_success=1.6e9)
+    view = status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
+    shown, metrics = display.Display(CLOCK), tmp_path / "scheduled_events.prom"
+    shown.show(view, str(tmp_path / "status.json"))
+    assert "scheduled_events_status 0\n" in metrics.read_text()
+    with pytest.raises(OSError, match="missing"):
+        shown.show(view, str(tmp_path / "missing" / "status.json"))
+    assert "scheduled_events_status 2\n" in metrics.read_text()
+
+
+def test_the_status_shows_that_the_metrics_cannot_be_written(tmp_path):
+    settings = config.Settings(metrics_directory=str(tmp_path / "gone"))
+    polls = status.Polls(vm_name="vm1", last_success=1.6e9)
+    view = status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
+    shown, file = display.Display(CLOCK), tmp_path / "status.json"
+    for _time in range(2):
+        with pytest.raises(OSError, match="gone"):
+            shown.show(view, str(file))
+    code, summary = status.judge(json.loads(file.read_text()), 1.6e9)
+    assert (code, "the metrics cannot be written: " in summary) == (1, True)

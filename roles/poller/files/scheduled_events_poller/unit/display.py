@@ -15,9 +15,9 @@ from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.document import ScheduledEvent, format_epoch
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import explained, write_atomically
 from _scheduled_events.history import PHASE_ENDED, POLLER, Fact
-from _scheduled_events.runs import NOTHING, OK
+from _scheduled_events.runs import NOTHING, OK, OUTCOMES
 from _scheduled_events.state import EventState, State
 from _scheduled_events.transitions import Step, Writer, facts_of
 
@@ -108,6 +108,7 @@ class Display:
         self.next_heartbeat = 0.0
         self._conditions: Dict[str, str] = {}
         self._line = ""
+        self._unexported = ""  # why the metrics cannot be written
 
     def hurry(self) -> None:
         """Write the status file at the end of this iteration."""
@@ -125,6 +126,8 @@ class Display:
         """
         if report.kind is terms.ReportKind.ACKNOWLEDGED:
             self.metrics.acknowledged(report.seconds)
+        elif report.kind is terms.ReportKind.ENDED and report.outcome in OUTCOMES:
+            self.metrics.hooks_ended(report.phase, report.outcome)
         self.hurry()
         level, text = of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key
@@ -188,19 +191,30 @@ class Display:
         if line != self._line:
             self._line = line
             systemd.notify(f"STATUS={line}")
-        shown = status.describe(view, unrecorded=self.recorder.problem)
+        shown = status.describe(view, unrecorded=self.recorder.problem or self._unexported)
         # Over several lines: the local fact of Ansible puts its own keys after the first one.
+        code = status.CRITICAL
         try:
             write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
+            code = status.judge(shown, shown["time"])[0]
         except OSError:
             # Until it is stale, an old one would show no event that was announced since. None means "unknown".
             with contextlib.suppress(OSError):
                 os.unlink(status_file)
             raise
-        if view.settings.metrics_directory is not None:
-            self.metrics.set("status", status.judge(shown, shown["time"])[0])
-            self.metrics.set("state_unsaved", bool(view.unsaved) and not view.settings.dry_run)
-            self.metrics.write(view.settings.metrics_directory)
+        finally:  # the metrics can be on another disk
+            self._unexported = ""
+            if view.settings.metrics_directory is not None:
+                self.metrics.set("status", code)
+                self.metrics.set("state_unsaved", bool(view.unsaved) and not view.settings.dry_run)
+                self._export(view.settings.metrics_directory)
+
+    def _export(self, directory: str) -> None:
+        try:
+            self.metrics.write(directory)
+        except OSError as error:
+            self._unexported = f"the metrics cannot be written: {explained(error)}"
+            raise
 
     def _line_of(self, view: status.View) -> str:
         parts = [

@@ -83,9 +83,12 @@ class Metrics:
         """A poll gave no document."""
         self._add("polls_total", outcome="failed")
 
-    def hooks_ended(self, phase: str, outcome: str, seconds: float) -> None:
-        """The hooks of a phase of an event have ended."""
+    def hooks_ended(self, phase: str, outcome: str) -> None:
+        """The hooks of a phase of an event have ended, or are taken to have ended without a result."""
         self._add("hook_runs_total", phase=phase, outcome=outcome)
+
+    def hooks_took(self, phase: str, seconds: float) -> None:
+        """A result of the hooks of a phase of an event was read."""
         self._observe("hook_duration_seconds", seconds, phase=phase)
 
     def approval_ended(self, *, accepted: bool) -> None:

@@ -299,7 +299,7 @@ class Poller:
         if (state != self._state or self._unsaved) and not self._save(state):
             return  # nothing is done that would be forgotten; a later iteration decides the same
         for phase, end in ended:
-            self._display.metrics.hooks_ended(phase, end.outcome, end.seconds)
+            self._display.metrics.hooks_took(phase, end.seconds)
         step = Step(self._state, state, actions, now, config, self._config)
         self._display.recorder.record_step(step)  # first: of what is done, the history knows whatever follows
         self._take_step(step, self._carry_out)

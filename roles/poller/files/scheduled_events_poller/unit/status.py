@@ -86,7 +86,7 @@ class View(NamedTuple):
 def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
     """The content of the status file.
 
-    :param unrecorded: why the history cannot be written; empty if it can.
+    :param unrecorded: why the history or the metrics cannot be written; empty if they can.
     """
     state, config, polls, found, now = view.state, view.config, view.polls, view.found, view.now
     dry_run = view.settings.dry_run
