@@ -270,8 +270,11 @@ class Folder:
         return os.path.isdir(self.path)
 
     def make(self) -> None:
-        """Make it unless it is there. An existing directory keeps its mode."""
+        """Make it, and the missing ones above it, unless it is there. An existing directory keeps its mode."""
         if not self.is_there():
+            above = os.path.dirname(os.path.abspath(self.path))
+            if not os.path.lexists(above):
+                Folder(above).make()  # whatever the umask: a flag in this one has to be found by others
             os.makedirs(self.path, exist_ok=True)
             # The directory above can be that of another user: what takes the place of the new one is not followed.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -359,6 +362,10 @@ def _written_beside(
                 file.flush()
                 os.fsync(file.fileno())
         yield temporary
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = path  # a full disk does not say where
+        raise
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

@@ -5,6 +5,7 @@
 """Files are there as a whole or not at all, and no attempt leaves anything beside them."""
 
 import contextlib
+import errno
 import os
 import stat
 
@@ -16,6 +17,7 @@ from _scheduled_events.files import (
     Folder,
     NotPlain,
     Occupied,
+    explained,
     locked,
     read_plain,
     remove_half_written,
@@ -213,6 +215,27 @@ def test_a_directory_is_made_for_its_files_and_locked_while_they_change(tmp_path
     assert folder.read_json("a.json") == {"b": 1}
     assert sorted(os.listdir(folder.path)) == [LOCK_FILE, "a.json"]
     assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o755
+
+
+@pytest.mark.parametrize("umask", [0, 0o77])
+def test_directories_that_are_made_above_a_new_one_have_its_mode_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        Folder(tmp_path / "a" / "b" / "c").make()
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o755] * 3
+
+
+def test_an_error_of_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"a\.json") as caught:
+        Folder(tmp_path).write_json("a.json", {}, durable=True)
+    assert explained(caught.value).endswith("a.json'. Free the disk")
 
 
 def test_a_link_that_takes_the_place_of_a_new_directory_is_not_followed(tmp_path, monkeypatch):
