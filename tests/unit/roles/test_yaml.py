@@ -122,6 +122,18 @@ def test_no_task_shows_a_secret_of_the_hook_of_an_event_stream_or_of_a_notificat
     assert [task["name"] for task in shown_tasks(tasks) if re.search(secrets, json.dumps(task))] == []
 
 
+def test_a_fact_that_a_role_sets_is_that_of_its_host_only_where_the_role_says_so():
+    """A host that returns a variable of the collection is refused, and module_defaults can make the fact such a one."""
+    facts = [
+        task["ansible.builtin.set_fact"]
+        for path in FILES
+        for task in tasks_of(read((ROOT / path).read_text()))
+        if path.startswith("roles/") and "ansible.builtin.set_fact" in task
+    ]
+    assert [fact for fact in facts if "cacheable" not in fact] == []
+    assert len(facts) > 10
+
+
 @pytest.mark.parametrize(
     ("path", "unset", "given"),
     [("report.yml", [90], [5]), ("drill.yml", [1], [5]), ("audit.yml", [60, 30], [35, 5])],
