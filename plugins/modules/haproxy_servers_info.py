@@ -88,7 +88,7 @@ servers:
       description: Result of the last health check; empty if there is none.
       returned: success
       type: str
-      sample: L7OK HTTP status check returned code 200
+      sample: L7OK
 found:
   description:
     - State that is set for the server in each backend. V(ready), V(DRAIN), V(MAINT), or the state that HAProxy shows

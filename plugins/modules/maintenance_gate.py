@@ -318,6 +318,12 @@ problem:
   returned: with O(step=survey)
   type: str
   sample: ''
+remarks:
+  description: Warnings about the host, which the control node shows.
+  returned: with O(step=survey)
+  type: list
+  elements: str
+  sample: []
 boot_id:
   description: Identity of the current boot of this machine; empty if the system does not provide it.
   returned: with O(step=survey)

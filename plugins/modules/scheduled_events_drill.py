@@ -153,7 +153,9 @@ msg:
   description: The verdicts of the hosts that did not pass, with O(step=verdict).
   returned: O(step=verdict)
   type: str
-  sample: 'web1: failed: the preparation failed: leave: exit status 7'
+  sample: >-
+    web1: failed: the preparation failed: leave: exit status 7 (hear 0.2, prepare 0.4, back 0.3, lost 0, slow 0,
+    redirected 0; requests 167)
 problems:
   description: Why the drill did not pass.
   returned: O(step=drill)
@@ -164,7 +166,8 @@ verdict:
   description: The outcome, the problems and the figures in one line.
   returned: O(step=drill)
   type: str
-  sample: 'passed (hear 0.8, prepare 12.4, acknowledge 0.1, margin 887.2, back 3.1, lost 0, slow 2; requests 410)'
+  sample: >-
+    passed (hear 0.8, prepare 12.4, acknowledge 0.1, margin 887.2, back 3.1, lost 0, slow 2, redirected 0; requests 410)
 figures:
   description: Values of the keys of O(limits). A value is null if it was not measured.
   returned: O(step=drill)

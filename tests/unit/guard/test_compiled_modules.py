@@ -62,5 +62,5 @@ def test_without_a_place_each_source_is_compiled(value, sources, monkeypatch, tm
 def test_soak_and_benchmarks_compile_as_the_python_of_a_user_does(tier, keeps):
     program = "import zipimport; print(zipimport._compile_source.__qualname__.split('.')[0])"
     env = {**os.environ, "TIER": tier, "PYTHONPATH": os.path.dirname(compiled_modules.__file__)}
-    shown = subprocess.check_output([sys.executable, "-c", program], env=env)  # noqa: S603 - this Python
+    shown = subprocess.check_output([sys.executable, "-c", program], env=env)
     assert shown.decode().strip() == keeps
