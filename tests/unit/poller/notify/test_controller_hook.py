@@ -699,6 +699,33 @@ def test_a_name_that_is_a_pattern_of_ansible_is_refused(make_vm, controller, nam
     assert controller.asked == []
 
 
+NAMES_NO_VM = (
+    "the event names no VM, so its job would have no limit, and would run on the whole inventory: name its VMs in "
+    "resources"
+)
+
+
+@pytest.mark.parametrize("event", [{}, *({"resources": given} for given in ([], None, [1], "vm1", {}))], ids=json.dumps)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (FAILED, NAMES_NO_VM)),
+        ({"grace": 120}, (NOTHING_PREPARED, f"{NAMES_NO_VM}; this VM continues without the job")),
+    ],
+)
+def test_an_event_that_names_no_vm_has_no_job_which_would_run_on_the_whole_inventory(
+    make_vm, controller, event, settings, expected
+):
+    given = {"event_id": EVENT_ID, "event_type": "Reboot", "not_before": IN_900, **event}
+    assert make_vm(**settings).carry_out(given, {"SCHEDULED_EVENT_DEADLINE": IN_300}) == expected
+    assert controller.asked == []
+
+
+def test_what_is_no_text_among_the_vms_of_an_event_is_left_out(make_vm, controller):
+    assert make_vm().run(resources=[None, "vm1", 1]) == (DONE, "job 1 has ended: successful")
+    assert [body["limit"] for body in controller.launched()] == ["vm1"]
+
+
 def test_a_name_that_does_not_fit_the_pattern_is_refused(make_vm):
     status, reason = make_vm(host_pattern="{set}-{instance}").run(resources=["vm1"])
     assert (status, reason.startswith('the VM "vm1" is not SET_INSTANCE of a scale set')) == (FAILED, True)

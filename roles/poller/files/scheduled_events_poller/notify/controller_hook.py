@@ -27,7 +27,7 @@ from .controller import Controller
 from .job import LEASE, SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
 from .request import Declined, NotNow, spread
-from .settings import CONTROLLER_FILE, ControllerSettings, load_controller
+from .settings import CONTROLLER_FILE, ControllerSettings, load_controller, vms_of
 
 DONE, FAILED, TRY_AGAIN, NOTHING_PREPARED = 0, 1, 75, 77
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two requests, the first of which got no answer
@@ -36,6 +36,10 @@ TOGETHER = 10.0  # looks in a second, of the hooks of all VMs of an event
 BUSY, OF_AGE = 10.0, 0.05  # a pause in times of the last answer and of the age of a job
 OF_LEFT = 0.125  # of the remaining time, the most for a pause, which is then stretched up to twice
 LOOKS = 3  # at a job that has ended, until the controller has counted its hosts
+NAMES_NO_VM = (
+    "the event names no VM, so its job would have no limit, and would run on the whole inventory: name its VMs in "
+    "resources"
+)
 
 
 class HookFiles(NamedTuple):
@@ -82,6 +86,7 @@ class ControllerHook:
     ) -> None:
         self.memory = EventMemory(files.memory, event, environment)
         self._event = event
+        self._vms = vms_of(event)
         self._environment = environment
         self._settings = settings
         self._say_plainly = say
@@ -107,6 +112,8 @@ class ControllerHook:
                 f"WARNING: the memory of this hook cannot be written ({self.memory.unsaved}). If this VM goes down "
                 f"now, a later hook may launch a second job. Correct the directory"
             )
+        if not self._vms:
+            return self._refused(NAMES_NO_VM)
         vm_name = self._environment.get("SCHEDULED_EVENTS_VM_NAME", "")
         try:
             controller = Controller(self._settings, left=self.left, clock=self._clock)
@@ -222,7 +229,7 @@ class ControllerHook:
 
     def _share(self, *longer: float) -> float:
         """Seconds after which each VM of the event asks once, or longer; a part of the remaining time at most."""
-        return min(max((len(self._event["resources"]) / TOGETHER, *longer)), OF_LEFT * self.left())
+        return min(max((len(self._vms) / TOGETHER, *longer)), OF_LEFT * self.left())
 
     def _go_on(self, jobs: Jobs, notice: Notice) -> Optional[Ending]:
         job, before = jobs.find(), self._job

@@ -33,7 +33,7 @@ from _scheduled_events.text import excerpt, shown
 from .controller import ApiObject, Controller
 from .memory import LAUNCHED, EventMemory
 from .request import Declined, NotNow, Rejected
-from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of
+from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of, vms_of
 
 PREFIX, REFUSED = "scheduled-event", ".refused"
 LEASE, SPARE = 90.0, 10.0  # seconds; an answer takes 60 at most
@@ -98,8 +98,9 @@ class Jobs:
         self._memory = memory
         self._say = say
         self._clock = clock
-        self._hosts = hosts_of(event["resources"], settings)
-        mine = [host for name, host in zip(event["resources"], self._hosts) if name.lower() == vm_name.lower()]
+        names = vms_of(event)
+        self._hosts = hosts_of(names, settings)
+        mine = [host for name, host in zip(names, self._hosts) if name.lower() == vm_name.lower()]
         self._own_hosts = mine or self._hosts
         self._counting: List[int] = []  # the jobs that count, as they were found last
         self._counted = 0  # a job whose hosts the controller has counted

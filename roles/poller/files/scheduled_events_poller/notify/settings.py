@@ -310,6 +310,12 @@ _CONTROLLER = {
 # The hosts of an event
 
 
+def vms_of(event: Mapping[str, Any]) -> List[str]:
+    """The VMs that an event names, which may be none."""
+    names = event.get("resources")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def hosts_of(resources: Sequence[str], settings: ControllerSettings) -> List[str]:
     """The names that the VMs of an event have in the inventory of the controller.
 
