@@ -818,6 +818,51 @@ def test_the_check_fails_where_the_user_of_the_token_may_make_no_label(controlle
     assert (status, "member of the organization, with a token of the scope write" in reason) == (FAILED, True), reason
 
 
+def may_start(start):
+    """What AWX shows of a job template to a user who has the role Execute, or has it not."""
+    return {"summary_fields": {"user_capabilities": {"edit": False, "start": start, "copy": False}}}
+
+
+MAY_NOT_LAUNCH = (
+    "the user of the token may not launch it: give the user the role Execute, and the token the scope write"
+)
+
+
+def test_the_check_fails_where_the_user_of_the_token_may_not_launch_the_job_template(controller, make_vm):
+    controller.template.update(may_start(False))
+    expected = f'the job template "respond" cannot be launched for an event: {MAY_NOT_LAUNCH}'
+    assert controller_hook.check_settings(make_vm().files) == (FAILED, expected)
+    assert make_vm().run() == (FAILED, expected)
+    assert controller.labels == []
+
+
+def test_what_keeps_everyone_from_launching_the_job_template_is_not_blamed_on_the_user_of_the_token(
+    controller, make_vm
+):
+    controller.template.update(may_start(False))
+    controller.launch["inventory_needed_to_start"] = True
+    status, reason = controller_hook.check_settings(make_vm().files)
+    assert (status, "it has no inventory" in reason, "may not launch" in reason) == (FAILED, True, False), reason
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        may_start(True),
+        may_start(None),
+        {},
+        {"summary_fields": None},
+        {"summary_fields": {}},
+        {"summary_fields": {"user_capabilities": [False]}},
+        {"summary_fields": {"user_capabilities": {}}},
+    ],
+    ids=json.dumps,
+)
+def test_the_check_takes_a_user_who_may_launch_or_of_whom_the_controller_says_nothing(controller, make_vm, fields):
+    controller.template.update(fields)
+    assert controller_hook.check_settings(make_vm().files)[0] == DONE
+
+
 def test_the_check_of_the_page_shows_what_the_page_shows(controller, make_vm, capfd):
     command, shown = block("docs/from-awx-and-aap.md", "# /usr/local/lib/").splitlines()
     template = re.findall("the job template (.*) for an event", shown)[0]

@@ -354,7 +354,19 @@ class Jobs:
         slices = template.fields.get("job_slice_count")
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
+        # AWX shows the same to every user of a template that has no inventory, for example.
+        if not problems and not _may_start(template):
+            problems.append(
+                "the user of the token may not launch it: give the user the role Execute, and the token the scope write"
+            )
         return problems
+
+
+def _may_start(template: ApiObject) -> bool:
+    """Whether the user of the token may launch the job template, as far as the controller shows that."""
+    summary = template.fields.get("summary_fields")
+    capabilities = summary.get("user_capabilities") if isinstance(summary, dict) else None
+    return not isinstance(capabilities, dict) or capabilities.get("start") is not False
 
 
 def launch_within(request_timeout: float) -> float:
