@@ -388,6 +388,38 @@ def test_what_the_polling_unit_knows_of_the_event_ends_the_hook(controller, make
     assert controller.jobs[1]["status"] == "running"
 
 
+@pytest.mark.parametrize("status", ["new", "pending", "waiting"])
+def test_an_event_that_starts_before_its_job_runs_fails_the_hook(controller, make_vm, status):
+    controller.status = status
+    vm = make_vm()
+    vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
+    assert vm.run() == (FAILED, f"the event has started; job 1 is {status}")
+
+
+def test_a_job_that_began_after_the_last_look_at_it_has_prepared_for_an_event_that_starts(controller, make_vm):
+    controller.status = "pending"
+    vm = make_vm(interval=60)
+
+    def begin():
+        controller.jobs[1]["status"] = "running"
+        vm.knows(status="Started")
+
+    vm.clock.at = [(90, begin)]
+    assert vm.run() == (DONE, "the event has started; job 1 is running")
+
+
+def test_an_event_that_starts_fails_the_hook_if_the_last_look_at_a_job_that_waited_gets_no_answer(controller, make_vm):
+    controller.status = "pending"
+    vm = make_vm(interval=60)
+
+    def cut():
+        controller.stop()
+        vm.knows(status="Started")
+
+    vm.clock.at = [(90, cut)]
+    assert vm.run() == (FAILED, "the event has started; job 1 is pending")
+
+
 def test_the_job_of_a_cancelled_event_is_cancelled_if_the_owner_wants_that(controller, make_vm):
     controller.status = "running"
     vm = make_vm(cancel_on_cancelled=True)

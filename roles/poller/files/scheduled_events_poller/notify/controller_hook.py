@@ -24,7 +24,7 @@ from _scheduled_events.text import shown
 from .. import systemd
 from ..spool import LONGEST_REASON, Directories
 from .controller import Controller
-from .job import LEASE, SUCCESSFUL, ControllerJob, Jobs
+from .job import LEASE, RUNNING, SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
 from .request import Declined, NotNow, spread
 from .settings import CONTROLLER_FILE, ControllerSettings, load_controller, vms_of
@@ -137,6 +137,9 @@ class ControllerHook:
                 self._gone_since = self._clock.monotonic()
                 ask_at = min(ask_at, self._gone_since + self._turn())
             present = notice.present
+            if notice.started and self._job and self._job.waits:
+                with contextlib.suppress(Declined, NotNow):  # it may have begun since, and acknowledged the event
+                    self._job = jobs.find() or self._job
             ending = self._over(notice) or self._out_of_time()
             if ending is None and self._clock.monotonic() >= ask_at:
                 ending, pause = self._ask(jobs, notice)
@@ -289,7 +292,7 @@ class ControllerHook:
         if notice.started:
             job = self._job
             may_prepare = self.memory.may_run or (job and job.status == SUCCESSFUL)  # whose hosts are not counted yet
-            prepares = may_prepare and (job is None or job.counts)
+            prepares = may_prepare and (job is None or (job.counts and job.status in (RUNNING, SUCCESSFUL)))
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None

@@ -38,7 +38,7 @@ from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of, vms_of
 PREFIX, REFUSED = "scheduled-event", ".refused"
 LEASE, SPARE = 90.0, 10.0  # seconds; an answer takes 60 at most
 BEFORE_LAUNCH = 3  # answers that a launcher needs: the label, and two looks
-SUCCESSFUL = "successful"
+RUNNING, SUCCESSFUL = "running", "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
 CHECK = "check"  # the type of a job in check mode, whose tasks change nothing
@@ -64,6 +64,11 @@ class ControllerJob(NamedTuple):
     def ended(self) -> bool:
         """Whether it does not run any more."""
         return self.status in ENDED
+
+    @property
+    def waits(self) -> bool:
+        """Whether no task of it can have run yet."""
+        return self.status != RUNNING and not self.ended
 
 
 class _Attempt(NamedTuple):
