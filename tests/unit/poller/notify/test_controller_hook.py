@@ -74,6 +74,12 @@ FOREIGN = [
     ("/job_templates/", (200, {}, {}), "/api/v2/job_templates/: expected a list of results: this"),
     ("/job_templates/", (404, {}, PAGE), "answered 404 Not Found: <html>AWX is upgrading</html>: this"),
     ("/jobs/", (302, {"Location": "https://sso.example.com/"}, b""), "a redirect to https://sso.example.com/, which"),
+    (
+        "/jobs/",
+        (307, {"Location": "/sso/"}, {"detail": "sign in"}),
+        "answered 307 Temporary Redirect, a redirect to /s",
+    ),
+    ("/job_templates/", (302, {"Location": "/sso/"}, []), "answered 302 Found, a redirect to /sso/, which is not"),
 ]
 
 

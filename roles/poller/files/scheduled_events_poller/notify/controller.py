@@ -127,8 +127,9 @@ class Controller:
 
     def _foreign(self, answer: Answer) -> str:
         """What to correct if an answer comes from a proxy, or from what answers while the controller starts."""
-        is_json = isinstance(_decoded(answer), (dict, list))
-        return "" if is_json and (self._prefix or answer.status in (401, 403)) else NO_API
+        # The API sends no redirects.
+        is_of_api = not 300 <= answer.status < 400 and isinstance(_decoded(answer), (dict, list))
+        return "" if is_of_api and (self._prefix or answer.status in (401, 403)) else NO_API
 
     def _object(
         self,
