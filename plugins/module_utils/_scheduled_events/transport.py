@@ -261,7 +261,8 @@ class Transport(Exchanger):
         innermost = causes[-1]
         cause = shown(str(innermost)) or type(innermost).__name__
         if not self._limits.sent:
-            if isinstance(error, requests.exceptions.SSLError) and "certificate" in str(error).lower():
+            # The innermost alone, since others quote the URL; with its type, for releases of urllib3 below 2.
+            if isinstance(error, requests.exceptions.SSLError) and "certificate" in repr(innermost).lower():
                 return NotTrusted(cause)
             if isinstance(error, requests.exceptions.ConnectTimeout):
                 return NotConnected(f"no connection within {in_words(min(CONNECT_TIMEOUT, seconds))}")

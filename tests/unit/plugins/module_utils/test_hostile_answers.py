@@ -19,7 +19,7 @@ import zlib
 import pytest
 from _scheduled_events.client import BadAnswer, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Refused, Unavailable
 from _scheduled_events.document import Document
-from _scheduled_events.exchange import HttpRequest, NotConnected
+from _scheduled_events.exchange import HttpRequest, NotConnected, NotTrusted
 from _scheduled_events.transport import Transport
 from raw_service import Drip, Endless, Hang, Hold, Mark, RawService, Request, Reset
 
@@ -353,6 +353,24 @@ def test_a_proxy_that_opens_its_way_byte_by_byte_is_given_up_at_the_deadline(ser
         transport.close()
     assert str(caught.value).endswith(IN_TIME)
     assert not transport.connected
+
+
+class Hello:
+    """What a client sends first."""
+
+    def play(self, connection, _stop):
+        connection.recv(65536)
+
+
+def test_a_host_without_tls_has_no_certificate_although_the_url_has_that_word(serve):
+    transport = Transport(proxy=serve([OPENED + b"\r\n", Hello(), OK]).endpoint)
+    try:
+        with pytest.raises(NotConnected) as caught:
+            transport.exchange(HttpRequest("GET", "https://certificate.invalid/certificates"), LONG)
+    finally:
+        transport.close()
+    assert "SSL" in str(caught.value)
+    assert not isinstance(caught.value, NotTrusted)
 
 
 @pytest.mark.parametrize("name", [b"vm\x1b[1", b"\xff", b"x" * 300, HTML, b"a\nb"])
