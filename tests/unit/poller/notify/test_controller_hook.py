@@ -814,10 +814,13 @@ def certificate(tmp_path):
 
 
 @pytest.mark.edge
-def test_a_certificate_must_be_signed_by_an_authority_that_is_trusted(tmp_path, certificate):
+def test_a_certificate_must_be_of_the_host_and_signed_by_an_authority_that_is_trusted(tmp_path, certificate):
     controller = Controller(certificate=certificate + ".both")
-    status, reason = Vm(str(tmp_path / "one"), controller.url).run()
-    assert (status, "its certificate is not trusted" in reason) == (FAILED, True), reason
+    elsewhere = controller.url.replace("127.0.0.1", "localhost")  # not in the certificate
+    for name, url, ca_file in [("one", controller.url, None), ("two", elsewhere, certificate)]:
+        status, reason = Vm(str(tmp_path / name), url, ca_file=ca_file).run()
+        assert (status, ": its certificate is not trusted: " in reason) == (FAILED, True), reason
+        assert reason.endswith(": correct the url, the certificate of the server, or ca_file")
     assert Vm(str(tmp_path / "other"), controller.url, ca_file=certificate).run()[0] == DONE
     controller.stop()
 

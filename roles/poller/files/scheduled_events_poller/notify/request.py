@@ -131,7 +131,8 @@ class Requests:
     def _not_exchanged(self, place: str, error: ExchangeFailed) -> Failed:
         text = self.hide(str(error))
         if isinstance(error, NotTrusted):
-            return Declined(f"{place}its certificate is not trusted: {text}: name its authority in ca_file")
+            advice = "correct the url, the certificate of the server, or ca_file"
+            return Declined(f"{place}its certificate is not trusted: {text}: {advice}")
         if isinstance(error, BadUrl):
             return Declined(f"{place}its url cannot be used: {text}: correct it")
         return NotNow(place + text, sent=not isinstance(error, NotConnected))
