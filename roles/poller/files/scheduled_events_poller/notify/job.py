@@ -208,9 +208,16 @@ class Jobs:
         return self._template
 
     def check_permission(self) -> None:
-        """Raise ``Declined`` unless the user of the token may make a label. None is made, since it has no name."""
+        """Raise ``Declined`` unless the user of the token may make a label, and launch the template.
+
+        No label is made, since it has no name.
+        """
+        template = self.check_template()
         with contextlib.suppress(Rejected):  # the controller looks at the permission first
-            self._make_label("", self.check_template())
+            self._make_label("", template)
+        if not _may_start(template):
+            name = excerpt(str(template.fields.get("name")))
+            raise Declined(f"the user of the token may not launch the job template {name}: give it the role Execute")
 
     def cancel(self, job: ControllerJob) -> None:
         """Have the controller cancel a job, unless it has ended meanwhile."""
@@ -359,11 +366,6 @@ class Jobs:
         slices = template.fields.get("job_slice_count")
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
-        # AWX shows the same to every user of a template that has no inventory, for example.
-        if not problems and not _may_start(template):
-            problems.append(
-                "the user of the token may not launch it: give the user the role Execute, and the token the scope write"
-            )
         return problems
 
 
