@@ -353,8 +353,8 @@ def _written_beside(
     """A temporary file with the content, in the directory of ``path`` or the given one; none is left at the end."""
     beside, name = os.path.split(path)
     temporary = os.path.join(directory or beside, _prefix(name) + os.urandom(6).hex())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             os.fchmod(file.fileno(), mode)
@@ -363,8 +363,8 @@ def _written_beside(
                 os.fsync(file.fileno())
         yield temporary
     except OSError as error:
-        if error.errno and error.filename is None:
-            error.filename = path  # a full disk does not say where
+        if error.errno and error.filename in (None, temporary) and error.filename2 is None:
+            error.filename = path  # a full disk does not say where, and the other name is a new one each time
         raise
     finally:
         with contextlib.suppress(OSError):

@@ -402,6 +402,14 @@ def test_an_event_that_starts_before_its_job_runs_fails_the_hook(controller, mak
     assert vm.run() == (FAILED, f"the event has started; job 1 is {status}")
 
 
+@pytest.mark.parametrize(("status", "ending"), [("pending", FAILED), ("running", DONE)])
+def test_an_event_that_starts_before_the_first_look_at_its_job_waits_for_that_look(controller, make_vm, status, ending):
+    controller.status = status
+    vm = make_vm(interval=60)
+    vm.clock.at = [(0.5, lambda: vm.knows(status="Started"))]
+    assert vm.run() == (ending, f"the event has started; job 1 is {status}")
+
+
 def test_a_job_that_began_after_the_last_look_at_it_has_prepared_for_an_event_that_starts(controller, make_vm):
     controller.status = "pending"
     vm = make_vm(interval=60)

@@ -84,7 +84,7 @@ def test_the_status_shows_that_the_metrics_cannot_be_written(tmp_path):
     view = status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
     shown, file = display.Display(CLOCK), tmp_path / "status.json"
     for _time in range(2):
-        with pytest.raises(OSError, match="gone"):
-            shown.show(view, str(file))
+        shown.show(view, str(file))
     code, summary = status.judge(json.loads(file.read_text()), 1.6e9)
-    assert (code, "the metrics cannot be written: " in summary) == (1, True)
+    assert code == 1
+    assert f"the metrics cannot be written: [Errno 2] No such file or directory: '{tmp_path}/gone/scheduled" in summary

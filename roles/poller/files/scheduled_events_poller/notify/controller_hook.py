@@ -137,7 +137,7 @@ class ControllerHook:
                 self._gone_since = self._clock.monotonic()
                 ask_at = min(ask_at, self._gone_since + self._turn())
             present = notice.present
-            if notice.started and self._job and self._job.waits:
+            if notice.started and (self._job is None or self._job.waits):
                 with contextlib.suppress(Declined, NotNow):  # it may have begun since, and acknowledged the event
                     self._job = jobs.find() or self._job
             ending = self._over(notice) or self._out_of_time()
@@ -291,8 +291,7 @@ class ControllerHook:
         """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
             job = self._job
-            may_prepare = self.memory.may_run or (job and job.status == SUCCESSFUL)  # whose hosts are not counted yet
-            prepares = may_prepare and (job is None or (job.counts and job.status in (RUNNING, SUCCESSFUL)))
+            prepares = job.counts and job.status in (RUNNING, SUCCESSFUL) if job else self.memory.may_run
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None

@@ -180,7 +180,7 @@ class Display:
         try:
             show()
         except Exception as error:  # no report can end the process, whatever it holds
-            self.journal.complain("status", f"status or metrics cannot be written: {type(error).__name__}: {error}")
+            self.journal.complain("status", f"the status cannot be written: {type(error).__name__}: {error}")
 
     def show(self, view: status.View, status_file: str) -> None:
         """Write the status file and the metrics, and notify systemd of a changed line.
@@ -214,7 +214,7 @@ class Display:
             self.metrics.write(directory)
         except OSError as error:
             self._unexported = f"the metrics cannot be written: {explained(error)}"
-            raise
+            self.journal.complain("metrics", self._unexported)
 
     def _line_of(self, view: status.View) -> str:
         parts = [
