@@ -469,9 +469,16 @@ def test_only_releases_and_sets_of_hooks_are_removed_as_former_ones(ansible, ins
     assert left == {*OF_OTHERS, *((OF_THE_ROLE[2], IN_USE[1]) if removed else IN_USE)}
 
 
-def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, installed_collection, tmp_path):
-    unit = "scheduled-events-poller.service"
-    for path in ("bin/systemctl", "link", "poller.json", f"units/{unit}", "units/b.path"):
+UNIT = "scheduled-events-poller.service"
+
+
+@pytest.fixture
+def applies(ansible, installed_collection, tmp_path):
+    """Return a function that runs tasks of the role on files of the test, and returns the restarts and reloads.
+
+    A step is a tasks file of the role, or a task.
+    """
+    for path in ("bin/systemctl", "link", "poller.json", f"units/{UNIT}", "units/b.path"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(SYSTEMCTL.format(directory=tmp_path))
     (tmp_path / "bin" / "systemctl").chmod(0o755)
@@ -479,11 +486,29 @@ def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, ins
     known = {
         **yaml.safe_load((role / "vars" / "main.yml").read_text()),
         **{"__poller_link": str(tmp_path / "link"), "__poller_config": str(tmp_path / "poller.json")},
-        **{"__poller_unit_dir": str(tmp_path / "units"), "__poller_units": [unit, "b.path"]},
+        **{"__poller_unit_dir": str(tmp_path / "units"), "__poller_units": [UNIT, "b.path"]},
         **{"__poller_applied": str(tmp_path / "applied"), "__poller_services": ["b.path"]},
+        **{"__poller_user": pwd.getpwuid(os.getuid()).pw_name, "poller_history_group": ""},
+        **{"__poller_history_dir": str(tmp_path / "history"), "poller_metrics_directory": str(tmp_path / "metrics")},
         **{"__poller_only_look": False, "__poller_before_configuration": False},
     }
-    apply = yaml.safe_load((role / "tasks" / "apply.yml").read_text())
+
+    def run(*steps):
+        files = {name: yaml.safe_load((role / "tasks" / name).read_text()) for name in steps if isinstance(name, str)}
+        tasks = [task for step in steps for task in (files[step] if isinstance(step, str) else [step])]
+        ended = ansible.run_playbook(
+            [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": tasks}],
+            inventory={"all": {"hosts": {"web1": LOCAL}}},
+            env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        )
+        assert ended.rc == 0, ended.output
+        calls = (tmp_path / "bin" / "calls").read_text().splitlines()
+        return [call for call in calls if call.startswith(("restart", "reload"))]
+
+    return run
+
+
+def test_a_change_is_applied_once_also_after_the_clock_was_set_back(applies, tmp_path):
     earlier = {"ansible.builtin.file": {"state": "touch", "mode": "0755", "modification_time": "200001010000.00"}}
 
     def change(path):
@@ -491,20 +516,25 @@ def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, ins
 
     (tmp_path / "applied").touch(mode=0o666)
     (tmp_path / "applied").chmod(0o666)
-    steps = [*apply, *apply, change(f"units/{unit}"), *apply, *apply, change("poller.json"), *apply, *apply]
+    twice = ["apply.yml"] * 2
     before = os.umask(0)
-    run = ansible.run_playbook(
-        [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": steps}],
-        inventory={"all": {"hosts": {"web1": LOCAL}}},
-        env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
-    )
+    done = applies(*twice, change(f"units/{UNIT}"), *twice, change("poller.json"), *twice)
     os.umask(before)
-    assert run.rc == 0, run.output
-    calls = (tmp_path / "bin" / "calls").read_text().splitlines()
     # Whatever the umask of the connection is: who can write to it decides which changes are applied.
     assert (tmp_path / "applied").stat().st_mode & 0o777 == 0o644
-    done = [call for call in calls if call.startswith(("restart", "reload"))]
-    assert done == ["restart b.path", "restart b.path", f"reload {unit}"]
+    assert done == ["restart b.path", "restart b.path", f"reload {UNIT}"]
+
+
+@pytest.mark.parametrize("directory", ["metrics", "history"])
+def test_the_poller_is_restarted_once_for_a_directory_that_was_removed_also_by_the_next_run(
+    applies, tmp_path, directory
+):
+    """It cannot write to one that was made after its start."""
+    made = ["metrics.yml", "history.yml"]
+    remove = {"ansible.builtin.file": {"state": "absent", "path": str(tmp_path / directory)}}
+    whole = [*made, "apply.yml", "apply.yml"]
+    assert applies(*whole, *whole) == ["restart b.path"]
+    assert applies(remove, *made, *whole) == ["restart b.path"] * 2
 
 
 def test_no_path_of_the_role_holds_the_flag_of_the_role_load_balancer(installed_collection):

@@ -151,24 +151,3 @@ def test_report_days_are_those_of_the_owner_or_those_that_the_playbook_documents
 
     assert [days(), days(report_days=""), days(report_days=None)] == [unset] * 3
     assert [days(report_days=5), days(report_days="5")] == [given] * 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "made", "needs"),
-    [
-        ({"rc": 0, "stdout": ""}, {"changed": False}, ""),
-        ({"rc": 0, "stdout": ""}, {"changed": True}, "restart"),  # of its metrics, which the unit cannot reach yet
-        ({"rc": 0, "stdout": "poller.json"}, {"changed": False}, "reload"),
-        ({"rc": 0, "stdout": "poller.json"}, {"changed": True}, "restart"),
-        ({"rc": 1, "stdout": ""}, {"changed": False}, "restart"),
-        ({"skipped": True}, {"changed": True}, ""),
-    ],
-)
-def test_the_poller_is_restarted_for_a_directory_that_was_made_while_it_ran(changes, made, needs):
-    environment = jinja2.Environment()  # noqa: S701 - no HTML
-    environment.tests.update(
-        {name: lambda result, name=name: result.get(name, False) for name in ("changed", "skipped")}
-    )
-    text = yaml.safe_load((ROOT / "roles/poller/vars/main.yml").read_text())["__poller_needs"]
-    known = {"__poller_changes": changes, "__poller_metrics_made": made, "__poller_config": "poller.json"}
-    assert environment.from_string(text).render(**known) == needs
