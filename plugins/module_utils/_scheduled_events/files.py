@@ -364,7 +364,7 @@ def _written_beside(
         yield temporary
     except OSError as error:
         if error.errno and error.filename in (None, temporary) and error.filename2 is None:
-            error.filename = path  # a full disk does not say where, and the other name is a new one each time
+            error.filename = path  # a full disk does not say where, and the temporary name is gone
         raise
     finally:
         with contextlib.suppress(OSError):

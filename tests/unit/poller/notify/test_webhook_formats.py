@@ -128,7 +128,7 @@ def test_a_signature_is_verified_as_the_guide_shows():
 def test_an_event_stream_with_the_credential_of_the_guide_accepts_a_signed_message():
     """The algorithm is that of the documentation: the digest of the body as it came, encoded, after the prefix."""
     guide = (HERE.parents[3] / "docs" / "from-outside.md").read_text(encoding="utf-8")
-    row = re.search(r"the algorithm `(\w+)`, the header `([\w-]+)`, the format (\w+), and the prefix\s+`(\S+)`", guide)
+    row = re.search(r"the algorithm `(\w+)`, the header `([\w-]+)`, the format (\w+), and the prefix `(\S+)`", guide)
     algorithm, header, encoding, prefix = row.groups()
     request = build(secret="s3cr3t", format="eda", event={"description": HOSTILE})
     digest = hmac.new(b"s3cr3t", request.body.encode(), algorithm).digest()

@@ -66,10 +66,15 @@ def test_the_metrics_count_each_run_that_ended_also_without_a_result(outcome, co
     assert (sample in shown.metrics.render()) == counted
 
 
-def test_the_metrics_go_on_and_show_critical_while_the_status_file_cannot_be_written(tmp_path):
-    settings = config.Settings(vm_name="vm1", endpoint="http://127.0.0.1:1", metrics_directory=str(tmp_path))
+def view_of(metrics_directory):
+    """What is shown of a unit that has read a document without events."""
+    settings = config.Settings(metrics_directory=str(metrics_directory))
     polls = status.Polls(vm_name="vm1", last_success=1.6e9)
-    view = status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
+    return status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
+
+
+def test_the_metrics_go_on_and_show_critical_while_the_status_file_cannot_be_written(tmp_path):
+    view = view_of(tmp_path)
     shown, metrics = display.Display(CLOCK), tmp_path / "scheduled_events.prom"
     shown.show(view, str(tmp_path / "status.json"))
     assert "scheduled_events_status 0\n" in metrics.read_text()
@@ -79,9 +84,7 @@ def test_the_metrics_go_on_and_show_critical_while_the_status_file_cannot_be_wri
 
 
 def test_the_status_shows_that_the_metrics_cannot_be_written(tmp_path):
-    settings = config.Settings(metrics_directory=str(tmp_path / "gone"))
-    polls = status.Polls(vm_name="vm1", last_success=1.6e9)
-    view = status.View(1.6e9, settings, State(serial=0), Config("vm1", frozenset()), polls, None, 0.0, "", "")
+    view = view_of(tmp_path / "gone")
     shown, file = display.Display(CLOCK), tmp_path / "status.json"
     for _time in range(2):
         shown.show(view, str(file))

@@ -50,7 +50,8 @@ def test_a_request_on_a_full_disk_could_not_be_asked_for_and_leaves_nothing(root
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    assert "No space left on device: " in requests.ask(root_side.job())
+    request = os.path.join(root_side.directories.requests, root_side.run_id)
+    assert requests.ask(root_side.job()).endswith(f"No space left on device: '{request}'")
     assert (root_side.requests(), os.listdir(root_side.directories.runtime)) == ([], ["requests"])
 
 

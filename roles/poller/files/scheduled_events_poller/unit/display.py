@@ -185,7 +185,7 @@ class Display:
     def show(self, view: status.View, status_file: str) -> None:
         """Write the status file and the metrics, and notify systemd of a changed line.
 
-        :raises OSError: a file cannot be written.
+        :raises OSError: the status file cannot be written. The status shows if the metrics cannot.
         """
         line = self._line_of(view)
         if line != self._line:
