@@ -205,7 +205,7 @@ def emulator(session: nox.Session) -> None:
 
 @nox.session
 def integration(session: nox.Session) -> None:
-    """Playbooks against the emulator, with the collection as a user installs it."""
+    """Playbooks against the emulator, with the collection as a user installs it; in `make soak` also long benchmarks."""
     session.run("scripts/install-packages", "haproxy=haproxy", external=True)
     # Tests that need these are skipped without them.
     dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client"]
@@ -219,6 +219,7 @@ def integration(session: nox.Session) -> None:
         session,
         "--durations=10",
         *TWO_AT_A_TIME,
+        *("-m", "" if SOAK else "not long"),
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=collections,
     )

@@ -154,7 +154,7 @@ def measure_webhooks(directory, units, rate):
         spool = MessageSpool(str(directory / name))
         message = {"version": 1, "id": str(uuid.uuid4()), "time": CLOCK.utc(), "phase": "prepare", "vm_name": name}
         content = json.dumps({**message, "failed_phase": None, "failed_reason": None, "event": event}).encode()
-        spool.put(content, message["id"], "receiver", max_messages=10, max_bytes=2**20)
+        spool.put(content, message["id"], "receiver", max_messages=10)
         (known,) = parse_receivers([{"name": "receiver", "url": receiver.url}], place="receivers")
         couriers.append(delivery.Courier(known, spool))
     try:

@@ -108,6 +108,13 @@ def be_plain(endpoint, directory, interval):
 ROLES = {"unit": be_unit, "plain": be_plain}
 
 
+def hook_units(directory):
+    """The stand-in for systemd, which runs the hooks of the polling unit in the directory."""
+    from hook_units import HookUnits, root_command
+
+    return HookUnits(root_command(FILES, directory), directory, "log")
+
+
 class Running:
     """A process in one of the roles, for a VM of the emulator."""
 
@@ -121,9 +128,7 @@ class Running:
             path.chmod(0o755)
         command = [sys.executable, __file__, "--be", role, "--endpoint", emulator.endpoints[vm]]
         command += ["--directory", str(self._directory), "--interval", str(interval)]
-        from hook_units import HookUnits, root_command
-
-        self._hook_units = HookUnits(root_command(FILES, self._directory), self._directory, "log")
+        self._hook_units = hook_units(self._directory)
         if role == "unit":
             self._hook_units.start()
         with (self._directory / "log").open("ab") as log:

@@ -157,6 +157,7 @@ class Running:
 
     def __init__(self, name, directory, interval):
         from emulation import Emulator
+        from poller import hook_units
 
         self.vm, self._directory = VMS.get(name, "vm1"), directory
         (directory / "hooks" / "prepare.d").mkdir(parents=True)
@@ -171,6 +172,9 @@ class Running:
             self.emulator = Emulator(ROOT / "roles" / "emulator" / "files", files, [{"name": self.vm}], options)
         command = [sys.executable, __file__, "--be", name, "--endpoint", self.emulator.endpoints[self.vm]]
         command += ["--directory", str(directory), "--interval", str(interval)]
+        self._hook_units = hook_units(directory)
+        if name == "unit":
+            self._hook_units.start()
         with (directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -183,6 +187,7 @@ class Running:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._hook_units.stop()
         self.emulator.stop()
 
     def ended(self):

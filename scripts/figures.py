@@ -36,21 +36,24 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans
 
 
 def measure(runs, operator):
-    """The output of both benchmarks, once for each run."""
-    outputs = []
+    """The results of both benchmarks, once for each run."""
+    results = []
     beside = ["side_by_side.py", "--runs", "1", "--events", str(EVENTS)]
     beside += ["--operator", operator] if operator else []
     scale = ["respond_scale.py", "--shapes", "one", "--hosts", *map(str, HOSTS)]
     for name, *options in [beside, scale] * runs:
         command = [sys.executable, str(ROOT / "benchmarks" / name), *options]
-        outputs.append(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout)
-        print(outputs[-1], flush=True)  # a missed target is shown there, and is a result as well
-    return outputs
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+        print(output, flush=True)  # a missed target is shown there, and is a result as well
+        results.append(result_of(output))
+    return results
 
 
 def result_of(output):
     """The result in the output of a benchmark, without digits that mean nothing."""
     lines = [line for line in output.splitlines() if line.startswith('{"')]
+    if not lines:
+        sys.exit("The benchmark wrote no line of JSON: it has not come to its end. Its error is shown above.")
     return json.loads(lines[-1], parse_float=lambda text: round(float(text), 3))
 
 
@@ -172,8 +175,8 @@ def main():
     parser.add_argument("--measure", type=int, default=0, metavar="RUNS")
     parser.add_argument("--operator", help="seoperator2.py of scheduled-events-operator-2")
     chosen = parser.parse_args()
-    outputs = [path.read_text() for path in chosen.outputs] + measure(chosen.measure, chosen.operator)
-    results = [result_of(output) for output in outputs] or recorded(PICTURE.read_text())
+    results = [result_of(path.read_text()) for path in chosen.outputs] + measure(chosen.measure, chosen.operator)
+    results = results or recorded(PICTURE.read_text())
     PICTURE.write_text(draw(results))
     PAGE.write_text(page_with(PAGE.read_text(), results))
 
