@@ -205,7 +205,7 @@ def emulator(session: nox.Session) -> None:
 
 @nox.session
 def integration(session: nox.Session) -> None:
-    """Playbooks against the emulator, with the collection as a user installs it; in `make soak` also long benchmarks."""
+    """Playbooks against the emulator, with the collection as a user installs it. The long tests run in `make soak`."""
     session.run("scripts/install-packages", "haproxy=haproxy", external=True)
     # Tests that need these are skipped without them.
     dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client"]
