@@ -810,6 +810,7 @@ def test_a_controller_on_the_same_host_needs_no_tls(url):
 
 @pytest.fixture
 def certificate(tmp_path):
+    """One for 127.0.0.1 that signed itself. Beside it are ``.both`` and ``.expired``, with their key."""
     if not shutil.which("openssl"):
         pytest.skip("there is no openssl to make a certificate with")
     path = str(tmp_path / "certificate")
@@ -818,6 +819,9 @@ def certificate(tmp_path):
     subprocess.check_call(command, stderr=subprocess.DEVNULL)
     with open(path) as certificate_file, open(path + ".key") as key, open(path + ".both", "w") as both:
         both.write(certificate_file.read() + key.read())
+    command = ["openssl", "x509", "-in", path, "-signkey", path + ".key", "-days", "-1"]
+    with open(path + ".expired", "w") as expired, open(path + ".key") as key:
+        expired.write(subprocess.check_output(command, stderr=subprocess.DEVNULL).decode() + key.read())
     return path
 
 
@@ -830,6 +834,15 @@ def test_a_certificate_must_be_of_the_host_and_signed_by_an_authority_that_is_tr
         assert (status, ": its certificate is not trusted: " in reason) == (FAILED, True), reason
         assert reason.endswith(": correct the url, the certificate of the server, or ca_file")
     assert Vm(str(tmp_path / "other"), controller.url, ca_file=certificate).run()[0] == DONE
+    controller.stop()
+
+
+@pytest.mark.edge
+def test_a_certificate_that_has_expired_is_not_trusted(tmp_path, certificate):
+    controller = Controller(certificate=certificate + ".expired")
+    status, reason = Vm(str(tmp_path / "vm"), controller.url, ca_file=certificate + ".expired").run()
+    assert (status, ": its certificate is not trusted: " in reason) == (FAILED, True), reason
+    assert reason.endswith(": correct the url, the certificate of the server, or ca_file")
     controller.stop()
 
 
