@@ -231,6 +231,17 @@ def test_a_job_template_that_does_not_fit_is_refused_before_anything_is_launched
     assert labels_of(awx, event) == []
 
 
+def test_a_user_who_may_see_a_job_template_but_not_launch_it_is_found_by_the_check(awx, place, vms):
+    template = awx.create("job_templates", name="seen", **place["fields"], **PROMPTS)
+    user = awx.one("users", username=place["user"])["id"]
+    role = template["summary_fields"]["object_roles"]["read_role"]["id"]
+    awx.call("POST", f"users/{user}/roles/", {"id": role})
+    status, reason = vms(job_template="seen++vmside").check()
+    awx.call("DELETE", f"job_templates/{template['id']}/")
+    expected = 'the user of the token may not launch the job template "seen": give it the role Execute'
+    assert (status, reason) == (1, expected)
+
+
 @pytest.mark.long
 def test_a_job_that_lacks_its_variables_is_canceled(awx, place, vms):
     template = awx.create("job_templates", name="forgetful", **place["fields"], **PROMPTS)
