@@ -42,4 +42,4 @@ class ActionModule(ArmAction):
         except ArmError as error:
             if error.sent:  # with before, the tasks that restore the protection can run
                 return {**result, "failed": True, "msg": str(error)}
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None

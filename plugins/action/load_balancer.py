@@ -43,7 +43,7 @@ class ActionModule(HostOrHereAction, ArmAction):
                 return {**result, **self._end_return(variables, options)} if result.pop("ask", False) else result
             return {**ActionBase.run(self, tmp, variables), **self._from_here(variables, options)}
         except (ArmError, DrainError, OtherHostError) as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         except RecordFailed as failure:
             return t.cast("dict[str, t.Any]", failure.args[0])
 

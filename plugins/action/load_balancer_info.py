@@ -46,7 +46,7 @@ class ActionModule(ArmAction):
                 options, {host: HostVariables(self, host, variables) for host in options["hosts"]}, variables
             )
         except (ArmError, DrainError, OtherHostError) as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "hosts_without_traffic": traffic.out, "unknown": traffic.unknown}
 
     def _on_balancers(

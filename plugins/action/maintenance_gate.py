@@ -49,4 +49,4 @@ class ActionModule(ActionBase):
                 return {**result, **run_for(self, "maintenance_gate", self._task.args, variables)}
             return {**result, **mark(self, variables, arguments, store)}
         except (GateError, OtherHostError) as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None

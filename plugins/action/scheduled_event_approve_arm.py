@@ -49,7 +49,7 @@ class ActionModule(ArmAction):
             with self._arm(arguments, task_vars or {}) as arm:
                 return {**result, **_shown(acknowledge(arm, scope, event_ids), scope)}
         except ArmError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
 
 
 def _shown(answer: AcknowledgementResult, scope: str) -> dict[str, t.Any]:

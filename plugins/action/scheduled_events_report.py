@@ -75,7 +75,7 @@ class ActionModule(ArmAction):
                     write_atomically(path, texts[name]().encode(), mode=MODE)
                 except OSError as error:
                     hint = ". Make its directory first" if isinstance(error, FileNotFoundError) else ""
-                    raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
+                    raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from None
         files = list(wanted.values())
         verdict = f"{story.verdict} {audit.verdict}" if audit else story.verdict
         written = "Would be written" if self._task.check_mode else "Written"
@@ -96,7 +96,7 @@ class ActionModule(ArmAction):
             with self._arm({**asked, "credentials": credentials}, variables) as arm:
                 return [graph.rows_of(arm, query, subscriptions) for query in (graph.EVENTS, graph.POLICIES)]
         except ArmError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
 
 
 def _refuse_other_than_files(paths: t.Iterable[str]) -> None:

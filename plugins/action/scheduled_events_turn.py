@@ -105,7 +105,7 @@ class ActionModule(ArmAction):
             self._options = options = self._of_run(options)
             self._published = Published(options["published_events"])
         except (TasksFileError, WrongValue) as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         if options["check_only"]:
             return {**result, "changed": False}
         options["outcome"] = self._outcome(options["reached"])
@@ -274,7 +274,7 @@ class ActionModule(ArmAction):
             if options["fallback_resource_id"]:
                 scope_of(options["fallback_resource_id"])
         except ArmError as error:
-            raise AnsibleActionFail(f"fallback_{error}") from error
+            raise AnsibleActionFail(f"fallback_{error}") from None
         self._require_azcollection()
 
     def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> AcknowledgementResult:

@@ -5,7 +5,7 @@
 """A stand-in of Azure Resource Manager, after its public documentation. It was never compared with the real one.
 
 It keeps resources as JSON, gives each write an etag and some reads in the state Updating, refuses a write with an old
-etag (412) and one while another is under way (429 RetryableError), and throttles (429 with a pause).
+etag (412), which instances of scale sets take from the header alone, and one while another is under way (429 RetryableError), and throttles (429 with a pause).
 """
 
 import collections
@@ -223,7 +223,10 @@ def send(stand_in, method, url, headers, data):
         return Answer(401, 0, b'{"error": {"code": "AuthenticationFailed", "message": "The token is wrong."}}')
     parts = urllib.parse.urlsplit(url)
     stand_in.versions += urllib.parse.parse_qs(parts.query)["api-version"]
-    status, body = stand_in.handle(method, parts.path, json.loads(data or b"null"))
+    body = json.loads(data or b"null")
+    if body and "/virtualmachinescalesets/" in parts.path.lower():
+        body["etag"] = headers.get("If-Match")
+    status, body = stand_in.handle(method, parts.path, body)
     content = json.dumps(body).encode()
     pause = re.search(r"after '(\d+)' seconds", content.decode())
     return Answer(status, int(pause[1]) if status == 429 and pause else 0, content)

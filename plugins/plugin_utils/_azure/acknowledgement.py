@@ -72,7 +72,8 @@ def is_of(resource_id: str, vm_name: str) -> bool:
         return True
     if kind == SCALE_SET:
         return vm_name.lower().startswith(f"{names[0]}_")
-    return vm_name.lower() == "_".join(names)
+    # A flexible scale set names its instances as VMs; a uniform one numbers them.
+    return vm_name.lower() == (names[-1] if names[-1].startswith(f"{names[0]}_") else "_".join(names))
 
 
 def check_ids(event_ids: t.Sequence[str]) -> list[str]:

@@ -34,6 +34,7 @@ CONFLICT_CODES = (
     "ReferencedResourceNotProvisioned",
     "RetryableError",
 )
+REFUSALS = ("ReadOnlyDisabledSubscription", "ScopeLocked")  # answered as conflicts, and lasting
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_SILENCE = 60.0  # seconds for which a request without an answer is repeated
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
@@ -77,7 +78,7 @@ class ArmError(Exception):
     @property
     def conflict(self) -> bool:
         """Whether another client changes the resource, or has changed it since it was read."""
-        return self.status in CONFLICTS or self.code in CONFLICT_CODES
+        return self.code in CONFLICT_CODES or (self.status in CONFLICTS and self.code not in REFUSALS)
 
     @property
     def fleeting(self) -> bool:
@@ -200,6 +201,9 @@ class Arm:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
+            resource = azure_id(url)
+            if resource and resource.kind == INSTANCE and body.get("etag"):
+                headers["If-Match"] = body["etag"]  # resources of Microsoft.Network compare that of the body
         request = f"{method} {url}"
         if not url.startswith("/"):  # it would go to another host, with the token
             raise ArmError(f"{request}: expected a path. Correct the id of the resource")
@@ -231,7 +235,9 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     messages += [f"{each.get('code', '')}: {each.get('message', '')}" for each in details]
     message = " ".join(filter(None, messages))
     what_to_do = ""
-    if answer.status in (401, 403):
+    if answer.status == 401:
+        what_to_do = ". Check the identity of the control node, its tenant and its cloud_environment"
+    elif answer.status == 403 and code.endswith("AuthorizationFailed"):
         what_to_do = ". Give the identity of the control node the role that the guide shows"
     elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"

@@ -58,9 +58,9 @@ def bring(
                     "the resource, and run it again"
                 )
             if wanted is not None and state in (WRITTEN, *FAILED_STATES):
-                problem, pause = "another client changes it", 0.0
+                problem, pause = "Azure accepted the change, which does not show", LOOK_AGAIN_AFTER if accepted else 0.0
                 try:
-                    # The body has the etag that was read, so Azure refuses it if another client wrote in between.
+                    # It has the etag that was read, so Azure refuses it if another client wrote in between.
                     arm.write("PUT", target, api_version, wanted)
                     sent = accepted = True
                 except ArmError as error:

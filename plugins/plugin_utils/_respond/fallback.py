@@ -181,7 +181,8 @@ class Fallback:
         try:
             answer = t.cast(Send, self._context.send)(scope_of(self._resource_id), event_id, max(0.0, min(left)))
         except ArmError as error:
-            lasting = 400 <= error.status < 500 and not (error.throttled or error.fleeting or error.conflict)
+            fleeting = error.throttled or error.fleeting or error.conflict or error.status == 401  # with an old token
+            lasting = 400 <= error.status < 500 and not fleeting
             attempt["end"] = str(error) if lasting else ""
             attempt["next_try"] = self._monotonic() + max(PAUSE, error.asked_pause)
             self._warn(f"{event_id} was not acknowledged through Azure Resource Manager: {error}")

@@ -119,7 +119,7 @@ class WindowsHost:
         except Failed as failure:
             found = failure.result
         except WinUriError as error:
-            raise AnsibleActionFail(f"{WIN_URI} failed on this host before it asked the service: {error}") from error
+            raise AnsibleActionFail(f"{WIN_URI} failed on this host before it asked the service: {error}") from None
         return {**found, **({"warnings": module.warnings} if module.warnings else {})}
 
     def exchanger(self, *, losable: bool) -> WinUri:

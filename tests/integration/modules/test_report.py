@@ -174,4 +174,6 @@ def test_a_report_whose_path_cannot_be_looked_at_says_so(ansible, closed_port, t
         inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
         extra_vars={"report_hosts": "all", "report_become": False, "report_json": str(output)},
     )
-    assert run.one(task="Write the report")["msg"].startswith(f"{output} cannot be written: File name too long")
+    message = run.one(task="Write the report")["msg"]
+    assert message.startswith(f"{output} cannot be written: File name too long")
+    assert message.count("File name too long") == 1

@@ -194,7 +194,7 @@ def test_a_malformed_message_of_any_length_is_shown_by_its_beginning(passes, cap
 
 
 def test_the_question_of_event_grid_whether_it_may_send_shows_the_url_to_open(passes, caplog):
-    url = "https://rp-westeurope.eventgrid.azure.net/eventsubscriptions/validate?id=1&t=2"
+    url = f"https://rp-westeurope.eventgrid.azure.net/eventsubscriptions/scheduled-events/validate?id={'1' * 700}&t=2"
     asked = {"eventType": "Microsoft.EventGrid.SubscriptionValidationEvent", "data": {"validationUrl": url}}
     assert url in passes({"payload": [asked]})["reason"]
     assert url in caplog.text

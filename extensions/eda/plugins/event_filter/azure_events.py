@@ -205,8 +205,9 @@ def _read(message: Any, host_names: dict[str, str], limit: bool) -> dict[str, An
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         _COUNTS["malformed"] += 1
         text = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
-        LOGGER.warning("message %s cannot be read: %s: %s", _COUNTS["malformed"], shown(text, 300), _beginning(message))
-        return {"ignored": "malformed", "malformed": _COUNTS["malformed"], "reason": shown(text, 300)}
+        reason = shown(text, 1200)  # with the whole url of a validation
+        LOGGER.warning("message %s cannot be read: %s: %s", _COUNTS["malformed"], reason, _beginning(message))
+        return {"ignored": "malformed", "malformed": _COUNTS["malformed"], "reason": reason}
     if limit:
         hosts = _hosts_of(read, host_names)
         if not hosts:  # an empty list would be no limit at all

@@ -99,9 +99,17 @@ def test_throttling_and_moments_without_service_are_waited_out(arm, stand_in, id
     assert arm.pauses == [17, 10]
 
 
-def test_missing_permissions_are_named(arm, stand_in):
-    answer_with(stand_in, Refused(403, "AuthorizationFailed", "The client may not."))
-    with pytest.raises(ArmError, match=r"403: AuthorizationFailed The client may not\. Give the identity"):
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        (401, "ExpiredAuthenticationToken", r"\. Check the identity of the control node, its tenant"),
+        (403, "AuthorizationFailed", r"\. Give the identity of the control node the role"),
+        (403, "RequestDisallowedByPolicy", "$"),
+    ],
+)
+def test_a_client_that_may_not_acknowledge_learns_what_helps(arm, stand_in, status, code, advice):
+    answer_with(stand_in, Refused(status, code, "The client may not."))
+    with pytest.raises(ArmError, match=f"{status}: {code} The client may not{advice}"):
         acknowledge(arm, VM, [ONE])
 
 

@@ -10,7 +10,7 @@ from arm_stand_in import COMPUTE, TOKEN, ArmStandIn, Refused, send
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
 from plugins.plugin_utils._azure.pools import COMPUTE_API
-from plugins.plugin_utils._azure.resources import check_instance, is_protected, protect
+from plugins.plugin_utils._azure.resources import bring, check_instance, is_protected, protect
 
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 
@@ -25,9 +25,12 @@ class Instance:
     def has(self, **policy):
         self.arm.put(INSTANCE, properties={"protectionPolicy": policy} if policy else {})
 
-    def protect(self, wanted, *, timeout=60.0):
+    def client(self):
         clock = Clock(lambda: 0, lambda: sum(self.pauses), self.pauses.append)
-        arm = Arm("https://x", lambda _subscription: Token(TOKEN, 1e10), self.send, patience=60, clock=clock)
+        return Arm("https://x", lambda _subscription: Token(TOKEN, 1e10), self.send, patience=60, clock=clock)
+
+    def protect(self, wanted, *, timeout=60.0):
+        arm = self.client()
         body = arm.read(INSTANCE, COMPUTE_API)
         return is_protected(body), protect(arm, INSTANCE, body, wanted=wanted, timeout=timeout)
 
@@ -133,16 +136,43 @@ def test_a_write_without_an_answer_may_have_been_carried_out(instance, is_carrie
     assert caught.value.sent
 
 
-def test_missing_permissions_are_an_error_at_once(instance):
+def test_a_change_that_azure_accepts_and_does_not_show_is_sent_again_every_five_seconds(instance):
     instance.has()
-    instance.arm.answers.append(lambda method, *_: refuse() if method == "PUT" else None)
-    with pytest.raises(ArmError, match="403: AuthorizationFailed") as caught:
+    instance.arm.answers.append(lambda method, *_: (200, {}) if method == "PUT" else None)
+    with pytest.raises(ArmError, match="not changed within 60 s: Azure accepted the change, which does not show"):
         instance.protect(True)
-    assert not caught.value.sent
+    assert instance.arm.count("PUT") == 13
 
 
-def refuse():
-    raise Refused(403, "AuthorizationFailed", "The client may not.")
+def test_the_change_of_another_client_to_an_instance_between_read_and_write_is_kept(instance):
+    instance.has()
+    arm = instance.client()
+    before = arm.read(INSTANCE, COMPUTE_API)
+    instance.has(protectFromScaleIn=True)
+
+    def change(body):
+        properties = body["properties"]
+        return None if properties.get("new") else {**body, "properties": {**properties, "new": True}}
+
+    assert bring(arm, INSTANCE, before, change, timeout=60.0, setting="")
+    assert instance.policy == {"protectFromScaleIn": True}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [Refused(403, "AuthorizationFailed", "The client may not."), Refused(409, "ScopeLocked", "It is locked.")],
+)
+def test_what_does_not_pass_is_an_error_at_once(instance, refusal):
+    instance.has()
+
+    def answer(method, *_):
+        if method == "PUT":
+            raise refusal
+
+    instance.arm.answers.append(answer)
+    with pytest.raises(ArmError, match=f"{refusal.status}: {refusal.body['error']['code']}") as caught:
+        instance.protect(True)
+    assert (caught.value.sent, instance.pauses) == (False, [])
 
 
 @pytest.mark.parametrize(

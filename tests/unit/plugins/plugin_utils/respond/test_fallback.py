@@ -482,6 +482,8 @@ def test_the_resource_of_another_vm_is_refused(host):
         ("virtualMachineScaleSets/pool", "pool2_13", False),
         ("virtualMachineScaleSets/pool/virtualMachines/13", "pool_13", True),
         ("virtualMachineScaleSets/pool/virtualMachines/1", "pool_13", False),
+        ("virtualMachineScaleSets/Pool/virtualMachines/Pool_1a2b3c4d", "pool_1a2b3c4d", True),
+        ("virtualMachineScaleSets/pool/virtualMachines/pool_1a2b3c4d", "pool_13", False),
         ("availabilitySets/any", "vm1", True),
     ],
 )
@@ -500,7 +502,7 @@ def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(hos
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
 
 
-@pytest.mark.parametrize(("status", "repeated"), [(400, False), (499, False), (500, True)])
+@pytest.mark.parametrize(("status", "repeated"), [(400, False), (401, True), (499, False), (500, True)])
 def test_a_request_that_azure_calls_wrong_is_not_repeated_and_one_that_azure_cannot_answer_is(host, status, repeated):
     host.arm.answers.append(raises(Refused(status, "Odd", "The body is odd.")))
     host.is_lost_after_preparing(reconnect_timeout=200.0)
