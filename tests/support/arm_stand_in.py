@@ -5,8 +5,8 @@
 """A stand-in of Azure Resource Manager, after its public documentation. It was never compared with the real one.
 
 It keeps resources as JSON, gives each write an etag and some reads in the state Updating, refuses a write with an old
-etag (412) and one while another is under way (429 RetryableError), and throttles (429 with a pause). An instance of a scale
-set takes the etag from the header alone.
+etag (412) and one while another is under way (429 RetryableError), and throttles (429 with a pause). It takes the etag
+of an instance of a scale set from the header alone.
 """
 
 import collections
