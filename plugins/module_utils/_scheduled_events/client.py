@@ -103,7 +103,7 @@ class NoDocumentYet(ImdsError):
 
 
 class Refused(ImdsError):
-    """A status that the same request would get again: 400, 404, 405, a redirect, or any other one."""
+    """A status that the same request would get again: 400, 404, 405, a redirect, or any other one. Or a wrong URL."""
 
 
 class UnknownVersion(Refused):

@@ -133,7 +133,7 @@ def find(
     two minutes (docs/contract.md, section 6), and a wire server next to such a service must not pass for it.
 
     :param networks: where an address that a lease names must lie to be asked.
-    :param patience: seconds after which to look once more if nothing was found; 0 looks once.
+    :param patience: seconds after which to look once more if nothing was found, unless the look took longer; 0: once.
     :raises Unreachable: there is none. The message says where it was looked for, and what was found there.
     """
     if endpoint != AUTO:

@@ -15,7 +15,8 @@ Only an event that is Scheduled is prepared for. An Advisory event is a hint: it
 holds nothing. An event with another status, or without one, holds the VM, and is neither prepared for nor acknowledged.
 
 An acknowledgement is not remembered before it is sent. Each step gives an ``Approve`` for every event that is ready and
-not accepted yet. The caller makes one attempt at a time, and drops the ``Approve`` that come meanwhile.
+not accepted yet, but for the pause after a failure. The caller makes one attempt at a time, and drops the ``Approve``
+that come meanwhile.
 """
 
 from typing import Dict, List, Optional, Sequence, Tuple, Union

@@ -73,7 +73,7 @@ class HttpRequest(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer. Its ``body`` is whole if the status is 200, else the beginning of what could be read in time."""
+    """An answer. Its ``body`` is whole if the status is 200 and the body matters, else it can be cut, or empty."""
 
     url: str
     status: int
@@ -91,7 +91,7 @@ class Exchanger:
     connected = False
 
     def exchange(self, request: HttpRequest, seconds: float) -> Answer:
-        """Send a request and read its answer, through no proxy and following no redirect.
+        """Send a request and read its answer, following no redirect.
 
         :param seconds: for all of it.
         :raises ExchangeFailed: there is no answer.

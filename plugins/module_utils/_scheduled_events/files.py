@@ -118,7 +118,7 @@ def write_atomically(
 
     :param durable: whether it has to outlast a power cut as well.
     :param directory: for the temporary file, if every name in the directory of the file counts at once.
-    :raises OSError: it could not be replaced.
+    :raises OSError: it could not be replaced, or is replaced and may not outlast a power cut.
     """
     path = os.path.abspath(path)
     with _written_beside(path, content, mode, durable=durable, directory=directory) as temporary:

@@ -296,7 +296,7 @@ class StateFile:
     def save(self, state: State) -> None:
         """Make the state durable before returning.
 
-        :raises OSError: it could not be made so; the file is as it was.
+        :raises OSError: it could not be made so.
         """
         write_atomically(self.path, dump(state).encode(), mode=0o640, durable=True)
 

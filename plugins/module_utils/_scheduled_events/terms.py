@@ -138,7 +138,7 @@ class RunHooks(NamedTuple):
 
 
 class Approve(NamedTuple):
-    """Acknowledge the event if a fresh document agrees with this decision (:func:`still_agrees`).
+    """Acknowledge the event if a fresh document agrees with this decision (:func:`.policies.still_agrees`).
 
     :param decision: the action of the rules, ``prepare`` or ``approve``.
     :param alone: the event must be the only one of its request, since a request that held it was refused.

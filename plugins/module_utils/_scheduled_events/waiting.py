@@ -53,7 +53,7 @@ class Wait:
     :param timeout: seconds after which to give up.
     :param sleep: seconds between two polls; after failing ones it grows up to 5 seconds.
     :param stable_for: seconds for which the state must hold, from one successful poll to another.
-    :param request_timeout: seconds for one answer, never beyond the timeout of the wait.
+    :param request_timeout: seconds for one answer, at most a second beyond the timeout of the wait.
     :param retry_for: seconds for which polls may fail in a row; by default until the timeout.
     """
 
@@ -93,7 +93,7 @@ class Wait:
         """Wait.
 
         :raises WaitTimeout: the state does not hold in time, or polls fail for longer than ``retry_for``.
-        :raises Refused, NotAllowed: the service refuses the first request, as it would all others.
+        :raises Refused, NotAllowed: the service refuses a request before any succeeded, as it would all others.
         :raises Unreachable: there never was a connection, for a few seconds.
         """
         while True:
@@ -134,7 +134,7 @@ class Wait:
         return self._last if holds else None
 
     def _ask(self) -> Tuple[Document, Tuple[ScheduledEvent, ...]]:
-        # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
+        # One limit for both requests, so that the second one does not carry the wait further beyond its timeout.
         available = max(self._timeout - self._elapsed(), SHORTEST_REQUEST_TIMEOUT)
         ends = self._clock.monotonic() + available
         patience = min(POLL_TIMEOUT, self._request_timeout) if self._document_read else self._request_timeout

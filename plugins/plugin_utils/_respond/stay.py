@@ -11,7 +11,7 @@ from .play_coordinator import ClaimStatus
 
 # A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
 # time. After so many seconds it takes a turn anyway, so that a start, a change, a cancellation or another event is
-# noticed: all hosts together take two turns a second at most, and each host one a minute at least.
+# noticed: up to 120 hosts together take two turns a second at most, and each host takes one a minute at least.
 LEAST_REST, REST_OF_EACH_HOST, LONGEST_REST, REST_STEP = 10.0, 0.5, 60.0, 0.5
 # Seconds to rest while other hosts need the fork: first these, then twice as long each time, up to the larger of
 # the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.

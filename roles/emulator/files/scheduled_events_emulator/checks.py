@@ -86,7 +86,7 @@ class Fields:
         return InputError(f"{self.where(key)}: {shown(self._values.get(key))} is not {expected}")
 
     def text(self, key: str, default: Any = REQUIRED, *, choices: Sequence[str] | None = None) -> Any:
-        """Return the string ``key``. An empty string is allowed only when it is not one of given ``choices``."""
+        """Return the string ``key``: one of the ``choices``, or without them any, also an empty one."""
         expected = f"one of {', '.join(choices)}" if choices else "a string"
 
         def is_right(value: Any) -> bool:

@@ -4,7 +4,7 @@
 
 """The state of the service for systemd: the protocol of sd_notify, and priorities in the journal.
 
-No function raises or waits, since a report must neither end nor delay the poller.
+No function raises, and of those that the poller calls none waits: a report must neither end nor delay it.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ def log(priority: int, message: str) -> None:
 
 
 def say(line: str) -> None:
-    """Write a line of a hook to standard output, whatever the locale is. The line is lost if no process reads it."""
+    """Write a line of a hook to standard output, whatever the locale is. The line is lost if its reader has ended."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         # Not kept in a buffer, which Python writes once more at its end, and that would change the exit status.
         os.write(sys.stdout.fileno(), line.encode("utf-8", "replace") + b"\n")

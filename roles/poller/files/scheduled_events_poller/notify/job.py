@@ -193,7 +193,7 @@ class Jobs:
     def check_template(self) -> ApiObject:
         """The job template.
 
-        :raises Refused: it does not take what it is launched with.
+        :raises Declined: it does not take what it is launched with.
         """
         if self._template is None:
             template = self._controller.find("job_templates", self._settings.job_template)

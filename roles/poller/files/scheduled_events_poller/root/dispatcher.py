@@ -54,7 +54,7 @@ def processor_time() -> float:
 
 
 class Look(NamedTuple):
-    """The result of a look at the spool: the number of accepted requests, and whether requests remain."""
+    """The result of a look at the spool: the number of requests that are done with, and whether requests remain."""
 
     taken: int
     left: bool
@@ -78,7 +78,7 @@ class Dispatcher:
         """Take all requests, until none has come for a while.
 
         :param processor: see :func:`processor_time`.
-        :raises OSError: the directories of root cannot be used.
+        :raises OSError: the directories of root cannot be used, or no process can be started now.
         """
         began = busy = clock.monotonic()
         while clock.monotonic() - began < LONGEST:
@@ -98,7 +98,7 @@ class Dispatcher:
     def look(self) -> Look:
         """Take requests once, and remove some of what is not a request.
 
-        :raises OSError: the directories of root cannot be used.
+        :raises OSError: the directories of root cannot be used, or no process can be started now.
         """
         jobs.prepare(self._directories)
         try:

@@ -36,7 +36,7 @@ class Recorder:
 
     What cannot be written waits, and only shows as a problem.
 
-    :ivar problem: why facts wait or were lost; empty if all are written.
+    :ivar problem: why facts wait, and may be lost; empty if none waits.
     """
 
     def __init__(self, clock: Clock) -> None:

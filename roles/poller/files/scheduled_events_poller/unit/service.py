@@ -21,8 +21,8 @@ from .endpoint_resolver import EndpointResolver
 # Once the service is enabled it answers at once, so a request that takes longer is repeated rather than waited for.
 SHORT_TIMEOUT = 2.5
 
-# Seconds between the ends of two attempts to acknowledge. Each takes two requests, and the service throttles at about
-# five requests a second, polls included (docs/contract.md, section 5).
+# Seconds from the end of an attempt to acknowledge to the next one. Each takes two requests, and the service throttles
+# at about five requests a second, polls included (docs/contract.md, section 5).
 ACKNOWLEDGE_GAP = 0.5
 
 NAME_GAP = 60.0  # seconds between two questions for the name of this VM, each of which can make a poll late

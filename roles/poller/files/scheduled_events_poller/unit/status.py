@@ -69,7 +69,8 @@ class View(NamedTuple):
 
     ``config``: ``None`` while the name of this VM is not known. ``found``: the service, if it is known.
     ``acknowledging_for``: seconds for which the present attempt to acknowledge has been going on. ``unsaved``: why the
-    state cannot be saved; empty if it is saved. ``unheard``: why requests for hooks wait; empty if none does.
+    state cannot be saved, or what of it a dry run hides; empty if it is saved. ``unheard``: why requests for hooks
+    wait; empty if none does.
     """
 
     now: float
