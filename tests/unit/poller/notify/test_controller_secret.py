@@ -4,6 +4,7 @@
 
 """The token of a controller in whatever the controller answers: it is never shown, in no form."""
 
+import html
 import json
 import urllib.parse
 
@@ -62,6 +63,17 @@ def test_a_text_of_extra_vars_that_an_answer_quotes_is_hidden(controller, make_v
     controller.faults["POST /api/v2/job_templates/7/launch/"] = [(400, {}, detail)]
     _status, reason = make_vm(extra_vars={"database": [{"password": "hunter2-secret"}], "stage": "prod"}).run()
     assert "'db_password' value … is too small, prod" in reason
+
+
+@pytest.mark.parametrize("password", ['a"bcdef', "a\\bcdef", 'a\\"bcdef', "a/bcdef", "a&b<c>d", "a'bcdef", "пароль"])
+def test_a_secret_is_hidden_where_its_signs_are_escaped(controller, make_vm, password):
+    detail = {"variables_needed_to_start": [f"'db_password' value {password} is too small"]}
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = [(400, {}, detail)]
+    _status, reason = make_vm(extra_vars={"password": password}).run()
+    assert "'db_password' value … is too small" in reason
+    json_text, numbers = json.dumps(password)[1:-1], "".join(f"&#{ord(character)};" for character in password)
+    for form in (json_text, json_text.replace("/", "\\/"), html.escape(password), html.escape(json_text), numbers):
+        assert hide(f"is {form}, too", [password]) == "is …, too"
 
 
 def test_the_user_and_the_password_of_a_proxy_are_hidden_in_each_form():

@@ -35,10 +35,11 @@ _PART = 8  # characters of a secret that are enough to hide them: a text may hol
 
 # One character: escaped once or several times for a URL, for JSON, for HTML, or as it is.
 _CHARACTER = re.compile(
-    r"%(?:25)*([0-9a-f]{2})|\\+u00([0-9a-f]{2})|\\+x([0-9a-f]{2})"
-    r"|&(?:amp;)*#x0*([0-9a-f]{2});|&(?:amp;)*#0*([0-9]{2,3});|.",
+    r"%(?:25)*([0-9a-f]{2})|\\+u([0-9a-f]{4})|\\+x([0-9a-f]{2})"
+    r"|&(?:amp;)*#x0*([0-9a-f]{2,5});|&(?:amp;)*#0*([0-9]{2,6});|&(?:amp;)*(amp|lt|gt|quot|apos);|.",
     re.IGNORECASE | re.DOTALL,
 )
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 def spread() -> float:
@@ -170,15 +171,18 @@ def _detail(body: bytes) -> str:
 def hide(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets and any larger part of them, each replaced by an ellipsis."""
     found = list(_CHARACTER.finditer(text[:MOST]))
-    plain = "".join(map(_meant, found))
+    # Without backslashes: each may be an escape of what follows.
+    meant = [(place, character) for place, character in enumerate(map(_meant, found)) if character != "\\"]
+    plain = "".join(character for _place, character in meant)
     hidden = [False] * len(found)
-    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))) for each in secrets)):
+    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))).replace("\\", "") for each in secrets)):
         length = min(_PART, len(secret))
         for start in range(len(secret) - length + 1):
             part = secret[start : start + length]
             at = plain.find(part)
             while at >= 0:
-                hidden[at : at + length] = [True] * length
+                first, last = meant[at][0], meant[at + length - 1][0]
+                hidden[first : last + 1] = [True] * (last + 1 - first)
                 at = plain.find(part, at + 1)
     shown = [each.group() if not hides else HIDDEN for each, hides in zip(found, hidden)]
     return "".join(each for at, each in enumerate(shown) if not (at and hidden[at] and hidden[at - 1]))
@@ -187,7 +191,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 def _meant(found: "re.Match[str]") -> str:
     """The one character that an escape stands for, in lower case if it is ASCII."""
     hexadecimal = found.group(1) or found.group(2) or found.group(3) or found.group(4)
-    character = found.group()
+    character = _NAMED.get((found.group(6) or "").lower(), found.group())
     if hexadecimal or found.group(5):
         character = chr(int(hexadecimal, 16) if hexadecimal else int(found.group(5)))
     return _lower(character)
