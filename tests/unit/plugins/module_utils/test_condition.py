@@ -242,6 +242,12 @@ def test_a_lead_time_that_is_too_late_for_this_vm_is_named_with_the_one_that_cou
     assert vm.condition() == Condition(condition.WAITS_RAISED, detail=detail, until=1600001200.0 - 15)
 
 
+def test_a_lead_time_of_weeks_is_named_with_all_its_digits():
+    rules = parse_rules([{"action": "prepare", "lead_time": 15 * 86400}])
+    vm = Vm(rules=rules).read({**event(), "NotBefore": "Fri, 02 Oct 2020 12:46:40 GMT"})
+    assert vm.condition().detail == "1296000 s before NotBefore"
+
+
 def test_started_hooks_that_failed_are_named_while_the_event_is_under_way():
     vm = Vm().read(event(status="Started")).end("started", "failed", "10-pause: exit status 3")
     assert vm.condition() == Condition(condition.STARTED_FAILED, detail="10-pause: exit status 3")
