@@ -10,6 +10,7 @@ import pytest
 from scheduled_events_emulator.cli import main
 from web_servers import Handler, WebServer
 
+TIME = "a time from 0 to 10000000000 seconds, such as 90, 90s, 5m, 1h or 2d"
 LONG = "9" * 5000
 BYTES = "\udcff"  # what an argument that is not UTF-8 reads as
 
@@ -35,8 +36,9 @@ def outcome(capsys):
         (["explode"], "invalid choice: 'explode'"),
         (["log", "--sinc", "1"], "unrecognized arguments: --sinc 1"),  # a later option would change its meaning
         (["advance"], "the following arguments are required: SECONDS|next"),
-        (["advance", "5 minutes"], '"5 minutes" is not a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d'),
-        (["advance", "soon"], '"soon" is not a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d, nor next'),
+        (["advance", "5 minutes"], f'"5 minutes" is not {TIME}'),
+        (["advance", "soon"], f'"soon" is not {TIME}, nor next'),
+        (["advance", "10000000001"], f'"10000000001" is not {TIME}'),
         (["advance", "m"], '"m" is not a time'),
         (["advance", ""], '"" is not a time'),
         (["advance", "nan"], '"nan" is not a time'),
@@ -48,17 +50,17 @@ def outcome(capsys):
         (["schedule", "Rebot", "vm1"], "invalid choice: 'Rebot'"),
         (["schedule", "Reboot", "vm1", "--notice", "soon"], '--notice: "soon" is not a time'),
         (["schedule", "Reboot", "vm1", "--duration", "long"], '--duration: "long" is not a whole number of seconds'),
-        (["schedule", "Reboot", "vm1", "--duration=-2"], '--duration: "-2" is not a whole number of seconds, or -1'),
+        (["schedule", "Reboot", "vm1", "--duration=-2"], '--duration: "-2" is not a whole number of seconds'),
         (["schedule", "Reboot", "vm1", "--duration", LONG], "is not a whole number of seconds"),
         (["schedule", "Reboot", "vm1", "--source", "me"], "invalid choice: 'me'"),
         (["scenario", "earthquake", "vm1"], "invalid choice: 'earthquake'"),
         (["fault", "explode"], "invalid choice: 'explode'"),
         (["fault", "status", "--status", "ok"], '--status: "ok" is not an HTTP status from 200 to 599'),
         (["fault", "status", "--status", "999"], '--status: "999" is not an HTTP status from 200 to 599'),
-        (["fault", "status", "--count", "1.5"], '--count: "1.5" is not a whole number of at least 0'),
+        (["fault", "status", "--count", "1.5"], '--count: "1.5" is not a whole number from 0 to 10000000000'),
         (["fault", "slow", "--delay", "long"], '--delay: "long" is not a time'),
-        (["log", "--since", "-1"], '--since: "-1" is not a whole number of at least 0'),
-        (["log", "--since", "²"], "is not a whole number of at least 0"),
+        (["log", "--since", "-1"], '--since: "-1" is not a whole number from 0 to 10000000000'),
+        (["log", "--since", "²"], "is not a whole number from 0 to 10000000000"),
         (["serve"], "the following arguments are required: --fleet"),
         (["serve", "--fleet", "f", "--port", "65536"], '--port: "65536" is not a port from 0 to 65535'),
         (["serve", "--fleet", "f", "--port", "²"], "is not a port from 0 to 65535"),
@@ -117,7 +119,7 @@ def test_an_invalid_control_url_is_refused(outcome, control):
         (["advance", "next"], "no change of state is pending"),
         (["advance", "1e10"], "leads beyond the emulator's time"),
         (["fault", "status", "--vm", "unknown"], 'vm "unknown": not in the fleet'),
-        (["fault", "status", "--count", "0"], "count: 0 is not a number of at least 1"),
+        (["fault", "status", "--count", "0"], "count: 0 is not a number from 1 to 10000000000"),
         (["fault", "redirect", "--location", "a\nb"], 'location: "a\\nb" is not a URL'),
         (["scenario", "spot_eviction", "web1"], 'vms: "web1" is not a Spot VM'),
     ],

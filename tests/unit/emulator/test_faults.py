@@ -168,10 +168,11 @@ def test_06_a_slow_answer_is_the_right_one(emulate):
     [
         ({}, "kind: missing, expected a value"),
         ({"kind": "explode"}, 'kind: "explode" is not one of status, hang'),
-        ({"kind": "status", "status": 700}, "status: 700 is not an HTTP status from 200 to 599"),
+        ({"kind": "status", "status": 700}, "status: 700 is not a number from 200 to 599"),
+        ({"kind": "status", "status": 100}, "status: 100 is not a number from 200 to 599"),
         ({"kind": "closed", "status": 500}, "status: 500 is not 403 (not on the list) or 421"),
         ({"kind": "status", "vms": ["unknown"]}, 'vm "unknown": not in the fleet'),
-        ({"kind": "status", "count": 0}, "count: 0 is not a number of at least 1"),
+        ({"kind": "status", "count": 0}, "count: 0 is not a number from 1 to 10000000000"),
         ({"kind": "status", "methods": ["PUT"]}, 'methods: "PUT" is not one of GET, POST'),
         ({"kind": "status", "probability": 1}, "probability: unknown key"),
     ],

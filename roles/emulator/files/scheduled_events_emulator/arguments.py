@@ -12,12 +12,11 @@ import ipaddress
 import urllib.parse
 from typing import Callable
 
-from scheduled_events_emulator.checks import shown
+from scheduled_events_emulator.checks import MOST, shown
 
-MOST = 1e10
 SLOWEST, FASTEST = 0.001, 1e6
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-SECONDS = "a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d"
+SECONDS = f"a time from 0 to {MOST} seconds, such as 90, 90s, 5m, 1h or 2d"
 
 
 def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
@@ -51,10 +50,10 @@ def whole(least: int, most: int, expected: str) -> Callable[[str], int]:
     return parse
 
 
-count = whole(0, 10**10, "a whole number of at least 0")
+count = whole(0, MOST, f"a whole number from 0 to {MOST}")
 port = whole(0, 65535, "a port from 0 to 65535 (0: one is chosen)")
 status = whole(200, 599, "an HTTP status from 200 to 599")
-duration = whole(-1, 10**10, "a whole number of seconds, or -1 for an unknown duration")
+duration = whole(-1, MOST, f"a whole number of seconds up to {MOST}, or -1 for an unknown duration")
 
 
 def seconds(text: str) -> float:

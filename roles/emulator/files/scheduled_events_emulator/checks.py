@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 REQUIRED = object()
+MOST = 10**10  # of any number: far more seconds than an event takes
 
 
 class InputError(ValueError):
@@ -99,18 +100,18 @@ class Fields:
         expected = "true or false"
         return bool(self._read(key, default, lambda value: isinstance(value, bool), expected, _boolean_of))
 
-    def number(self, key: str, default: Any = REQUIRED, *, least: float = 0) -> Any:
-        """Return the number ``key``, at least ``least``."""
+    def number(self, key: str, default: Any = REQUIRED, *, least: float = 0, most: float = MOST) -> Any:
+        """Return the number ``key``, from ``least`` to ``most``."""
 
         def is_right(value: Any) -> bool:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return is_number and least <= value <= 1e10  # nor NaN
+            return is_number and least <= value <= most  # nor NaN
 
-        return self._read(key, default, is_right, f"a number of at least {least:g}", _number_of)
+        return self._read(key, default, is_right, f"a number from {least} to {most}", _number_of)
 
-    def integer(self, key: str, default: Any = REQUIRED, *, least: int = 0) -> Any:
-        """Return the whole number ``key``, at least ``least``."""
-        value = self.number(key, default, least=least)
+    def integer(self, key: str, default: Any = REQUIRED, *, least: int = 0, most: int = MOST) -> Any:
+        """Return the whole number ``key``, from ``least`` to ``most``."""
+        value = self.number(key, default, least=least, most=most)
         if value is not default and not isinstance(value, int):
             raise self.fail(key, "a whole number")
         return value

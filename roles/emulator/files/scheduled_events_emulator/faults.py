@@ -93,9 +93,7 @@ class Faults:
         kind = fields.text("kind", choices=KINDS)
         names = fields.texts("vms", None)
         seconds = fields.number("seconds", None)
-        status = fields.integer("status", DEFAULT_STATUS.get(kind, 200), least=200)
-        if status > 599:
-            raise fields.fail("status", "an HTTP status from 200 to 599")
+        status = fields.integer("status", DEFAULT_STATUS.get(kind, 200), least=200, most=599)
         if kind == "closed" and status not in (403, 421):
             raise fields.fail("status", "403 (not on the list) or 421 (caller not identified)")
         location = fields.text("location", None)
