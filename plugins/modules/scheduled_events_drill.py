@@ -146,7 +146,7 @@ outcome:
   sample: passed
 passed:
   description: Whether the drill passed, with O(step=verdict) whether all drills passed.
-  returned: success
+  returned: O(step=drill) and O(step=verdict)
   type: bool
   sample: true
 msg:
@@ -185,7 +185,7 @@ event_type:
   sample: Reboot
 preview:
   description: What the drill runs on the host, its hooks by phase, and the decision of its rules.
-  returned: O(step=drill), unless the drill was refused
+  returned: O(step=drill), unless the drill was refused, skipped, or unavailable
   type: dict
   sample: {vm_name: web1, action: prepare, hooks: {prepare: [drain], recover: [return]}}
 hosts:

@@ -323,7 +323,7 @@ events:
   type: list
   elements: dict
 request_ids:
-  description: Ids of the events of the phase.
+  description: Ids of the runs of the phase, one for each event.
   returned: when RV(next) is a phase
   type: list
   elements: str
