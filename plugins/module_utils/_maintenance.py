@@ -36,6 +36,7 @@ class Mark(NamedTuple):
 
     ``owner``: one host of one run; empty if unknown. ``by``: what is known of its control node. ``unfinished``: the
     ``owner`` and ``by`` of an earlier mark whose owner began the maintenance and did not end it; empty without one.
+    ``age`` and ``lease`` are seconds.
     """
 
     owner: str

@@ -57,7 +57,7 @@ class Seen(t.NamedTuple):
 
 
 class Round(t.NamedTuple):
-    """One maintenance of the ``hosts``. ``began``: by the clock of the control node."""
+    """One maintenance of the ``hosts``. ``began``: monotonic seconds of the control node."""
 
     id: str
     hosts: t.Sequence[str]
@@ -65,7 +65,7 @@ class Round(t.NamedTuple):
 
 
 class Memory(t.NamedTuple):
-    """The memory between two looks. ``left_at``: the time of the last departure of an event; None without one."""
+    """The memory between two looks. ``left_at``: when an event left last, in monotonic seconds; None without one."""
 
     events: t.Sequence[str] = ()
     left_at: float | None = None
@@ -120,7 +120,7 @@ def decide(seen: t.Sequence[Seen], settings: GateSettings, *, memory: Memory, no
 
     :param seen: every host of the play and of the fleet.
     :param memory: of the decision before in this run.
-    :param now: by the clock of the control node.
+    :param now: monotonic seconds of the control node.
     :raises GateError: two of the hosts are the same VM.
     """
     _refuse_twins(seen)
@@ -168,7 +168,7 @@ def refuse_too_large(batch: t.Sequence[str], fleet: t.Sequence[str], budget: int
 
 
 def pause(waited: float, decision: Decision) -> float:
-    """Seconds until the next look: an eighth of what was ``waited``, so that hours need few looks."""
+    """Seconds until the next look: an eighth of the seconds ``waited``, so that hours need few looks."""
     if decision.insists:
         return 1.0
     return max(1.0, decision.settle_left) if decision.only_settling else min(max(waited / 8, 2.0), 60.0)
