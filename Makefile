@@ -96,6 +96,7 @@ figures: $(VENV) ## measure, and write docs/measurements.md and its picture; OPE
 
 clean: ## remove all files that the targets created
 	rm -rf .venv .nox .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output
+	rm -f changelogs/.plugin-cache.yaml maintops-scheduled_events-*.tar.gz
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV): pyproject.toml scripts/make-venv
