@@ -24,7 +24,7 @@ STATED_IN = {
     "galaxy.yml": "version: {}",
     "roles/poller/files/scheduled_events_poller/__init__.py": '__version__ = "{}"',
 }
-VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
+VERSION = r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
 # The tools are those beside this Python, and none of their output is in colour or in another language.
 PATH = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
 ENVIRONMENT = {**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8", "PATH": PATH}

@@ -134,8 +134,9 @@ def test_a_version_that_is_not_higher_than_the_latest_release_is_refused(collect
     assert f"Version {version} is not higher than 0.9.0" in refused(collection, capsys, "--version", version)
 
 
-def test_a_version_that_is_not_three_numbers_is_refused(collection, capsys):
-    assert 'The version is "v1.0"; expected three numbers' in refused(collection, capsys, "--version", "v1.0")
+@pytest.mark.parametrize("version", ["v1.0", "01.0.0"])
+def test_a_version_that_is_not_three_numbers_is_refused(collection, capsys, version):
+    assert f'The version is "{version}"; expected three numbers' in refused(collection, capsys, "--version", version)
 
 
 def test_a_version_with_a_tag_is_refused(collection, capsys):
