@@ -49,6 +49,7 @@ LANES = 3
 REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
 COLOR = re.compile("\x1b\\[[0-9;]*m")
+SKIPPED = re.compile("^nox > Session .* skipped: (.*)", re.MULTILINE)  # nox then ends as after a success
 # What pytest, Ansible, linters and nox write about a failure, with the indented lines below it.
 REASON = re.compile(
     "^(?:E   |FAILED (?!- )|fatal: |    (?:msg|stderr): |[^ :]+:[0-9]+: |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*",
@@ -65,17 +66,22 @@ def span(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def conclude(name: str, status: int, seconds: float, left: list[str]) -> None:
-    """Show what became of a stage."""
+def conclude(name: str, status: int, seconds: float, left: list[str]) -> str:
+    """Show what became of a stage, and return it: passed, FAILED, or skipped and why. A skipped one has no result."""
     log, result = LOGS / f"{name}.log", REPORTS / f"{name}.json"
     if status:
         lines = log.read_text(errors="replace").splitlines()
         show(f"--- the last {SHOWN} of {len(lines)} lines of {log}")
         show("\n".join(lines[-SHOWN:]))
         show(f"--- {name} failed; repeat it with: {REPEAT} {shlex.quote(name)}")
+    skipped = None if status else SKIPPED.search(COLOR.sub("", log.read_text(errors="replace")))
+    outcome = "FAILED" if status else f"skipped ({skipped[1].rstrip('.')})" if skipped else "passed"
     used = json.loads(result.read_text()) if result.exists() else {"cpu": 0, "memory": 0}  # none if it was killed
     used = f"{span(seconds)} (CPU {span(used['cpu'])}, memory {used['memory'] // 2**20} MiB)"
-    show(f"{name}: {'FAILED' if status else 'passed'} in {used}; left: {', '.join(left) or 'nothing'}")
+    show(f"{name}: {outcome} in {used}; left: {', '.join(left) or 'nothing'}")
+    if skipped:
+        result.unlink(missing_ok=True)
+    return outcome
 
 
 def reasons(name: str) -> list[str]:
@@ -86,9 +92,9 @@ def reasons(name: str) -> list[str]:
     return [each if len(each) <= 2 * width else f"{each[:width]} ... {each[-width:]}" for each in found]
 
 
-def run_all(names: list[str]) -> list[str]:
-    """Run the stages; those that failed."""
-    waiting, running, failed = list(names), dict[str, subprocess.Popen](), list[str]()
+def run_all(names: list[str]) -> dict[str, str]:
+    """Run the stages; what became of each."""
+    waiting, running, outcomes = list(names), dict[str, subprocess.Popen](), dict[str, str]()
 
     def run(name: str) -> None:
         waiting.remove(name)
@@ -99,9 +105,8 @@ def run_all(names: list[str]) -> list[str]:
         with log.open("wb") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, **streams) as running[name]:
             status = running[name].wait()
         del running[name]
-        if status:
-            failed.append(name)
-        conclude(name, status, time.monotonic() - began, [f"{each} runs" for each in running] + waiting)
+        left = [f"{each} runs" for each in running] + waiting
+        outcomes[name] = conclude(name, status, time.monotonic() - began, left)
 
     with concurrent.futures.ThreadPoolExecutor(LANES) as pool:
         try:
@@ -110,7 +115,7 @@ def run_all(names: list[str]) -> list[str]:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(running.values()):
                 process.terminate()
-    return failed
+    return outcomes
 
 
 def main() -> None:
@@ -130,8 +135,9 @@ def main() -> None:
     if missing:
         show(f"Skipped, because this machine does not have them: Python {', '.join(missing)}")
     began = time.monotonic()
-    failed = run_all(names)
-    show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
+    became = run_all(names)
+    failed = [name for name in names if became[name] == "FAILED"]
+    show(f"{list(became.values()).count('passed')} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
         show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
     for name in failed:  # once more, since its log is perhaps a thousand lines above

@@ -22,6 +22,7 @@ case $3 in
         while [ ! -e meets_a ] || [ ! -e meets_b ] || [ ! -e meets_c ]; do sleep 0.05; done ;;
     tier) echo "$TIER" > tier; ;;
     fails) echo "something broke"; exit 3 ;;
+    lacks) printf '\033[33mnox > Session lacks skipped: Python interpreter 3.5 not found.\033[0m\n' ;;
     plays) cat playbook.txt; exit 2 ;;
     tests) cp result.xml reports/tests.xml ;;
 esac
@@ -112,6 +113,13 @@ def test_the_report_shows_the_stages(run, tmp_path):
     assert f"Report: {page}" in output
     assert "| well | passed |" in page.read_text()
     assert "| fails | **failed** |" in page.read_text()
+
+
+def test_a_stage_that_nox_skips_has_not_passed(run, tmp_path):
+    code, output, _begun = run("well", "lacks")
+    assert (code, "1 of 2 stages passed" in output) == (0, True)
+    assert "lacks: skipped (Python interpreter 3.5 not found) in " in output
+    assert "lacks" not in (tmp_path / "report" / "report.md").read_text()
 
 
 def test_no_session_moves_tmpdir_below_the_checkout():
