@@ -171,17 +171,16 @@ def _detail(body: bytes) -> str:
 def hide(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets and any larger part of them, each replaced by an ellipsis."""
     found = list(_CHARACTER.finditer(text[:MOST]))
-    # Without backslashes: each may be an escape of what follows.
-    meant = [(place, character) for place, character in enumerate(map(_meant, found)) if character != "\\"]
-    plain = "".join(character for _place, character in meant)
+    meant = list(map(_meant, found))
+    plain, places = "".join(meant), [place for place, character in enumerate(meant) if character]
     hidden = [False] * len(found)
-    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))).replace("\\", "") for each in secrets)):
+    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))) for each in secrets)):
         length = min(_PART, len(secret))
         for start in range(len(secret) - length + 1):
             part = secret[start : start + length]
             at = plain.find(part)
             while at >= 0:
-                first, last = meant[at][0], meant[at + length - 1][0]
+                first, last = places[at], places[at + length - 1]
                 hidden[first : last + 1] = [True] * (last + 1 - first)
                 at = plain.find(part, at + 1)
     shown = [each.group() if not hides else HIDDEN for each, hides in zip(found, hidden)]
@@ -189,12 +188,15 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 
 def _meant(found: "re.Match[str]") -> str:
-    """The one character that an escape stands for, in lower case if it is ASCII."""
+    """The one character that an escape stands for, in lower case if it is ASCII.
+
+    Empty for a backslash, since each may be an escape of what follows.
+    """
     hexadecimal = found.group(1) or found.group(2) or found.group(3) or found.group(4)
     character = _NAMED.get((found.group(6) or "").lower(), found.group())
     if hexadecimal or found.group(5):
         character = chr(int(hexadecimal, 16) if hexadecimal else int(found.group(5)))
-    return _lower(character)
+    return "" if character == "\\" else _lower(character)
 
 
 def _lower(character: str) -> str:
