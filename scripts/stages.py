@@ -66,29 +66,34 @@ def span(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
+def plain_log(name: str) -> str:
+    """The log of a stage, without colours."""
+    return COLOR.sub("", (LOGS / f"{name}.log").read_text(errors="replace"))
+
+
 def conclude(name: str, status: int, seconds: float, left: list[str]) -> str:
     """Show what became of a stage, and return it: passed, FAILED, or skipped and why. A skipped one has no result."""
     log, result = LOGS / f"{name}.log", REPORTS / f"{name}.json"
+    outcome, skipped = "passed", SKIPPED.search(plain_log(name))
     if status:
+        outcome = "FAILED"
         lines = log.read_text(errors="replace").splitlines()
         show(f"--- the last {SHOWN} of {len(lines)} lines of {log}")
         show("\n".join(lines[-SHOWN:]))
         show(f"--- {name} failed; repeat it with: {REPEAT} {shlex.quote(name)}")
-    skipped = None if status else SKIPPED.search(COLOR.sub("", log.read_text(errors="replace")))
-    outcome = "FAILED" if status else f"skipped ({skipped[1].rstrip('.')})" if skipped else "passed"
-    used = json.loads(result.read_text()) if result.exists() else {"cpu": 0, "memory": 0}  # none if it was killed
+    elif skipped:
+        outcome = f"skipped ({skipped[1].rstrip('.')})"
+        result.unlink(missing_ok=True)
+    used = json.loads(result.read_text()) if result.exists() else {"cpu": 0, "memory": 0}  # also if it was killed
     used = f"{span(seconds)} (CPU {span(used['cpu'])}, memory {used['memory'] // 2**20} MiB)"
     show(f"{name}: {outcome} in {used}; left: {', '.join(left) or 'nothing'}")
-    if skipped:
-        result.unlink(missing_ok=True)
     return outcome
 
 
 def reasons(name: str) -> list[str]:
     """The first failures in the log of a stage."""
-    text = COLOR.sub("", (LOGS / f"{name}.log").read_text(errors="replace"))
     width = SHOWN_OF_REASON
-    found = REASON.findall(text)[:REASONS]
+    found = REASON.findall(plain_log(name))[:REASONS]
     return [each if len(each) <= 2 * width else f"{each[:width]} ... {each[-width:]}" for each in found]
 
 
