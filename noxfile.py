@@ -45,6 +45,7 @@ nox.options.error_on_missing_interpreters = False  # nox skips a missing interpr
 nox.options.sessions = []  # scripts/stages.py names those of `make test`
 
 SOAK = os.environ.get("TIER") == "soak"  # what scripts/stages.py --soak runs, and what it repeats more often
+LONG_IN_SOAK = ["-m", "" if SOAK else "not long"]  # `make test` leaves out the tests marked "long"
 PYTHONS = {version: pythons.find(version) for version in pythons.VERSIONS}
 PYTHONS[NEWEST_PYTHON] = sys._base_executable
 os.environ["PATH"] = os.pathsep.join([*map(os.path.dirname, filter(None, PYTHONS.values())), os.environ["PATH"]])
@@ -219,7 +220,7 @@ def integration(session: nox.Session) -> None:
         session,
         "--durations=10",
         *TWO_AT_A_TIME,
-        *("-m", "" if SOAK else "not long"),
+        *LONG_IN_SOAK,
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=collections,
     )
@@ -251,8 +252,9 @@ def eda(session: nox.Session) -> None:
     """
     session.run("scripts/install-packages", "java=default-jre-headless", external=True)
     install(session, "eda")
-    chosen = ["-m", "" if SOAK else "not long"]
-    run_pytest(session, "--durations=5", *chosen, "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
+    run_pytest(
+        session, "--durations=5", *LONG_IN_SOAK, "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session)
+    )
 
 
 @nox.session
@@ -271,7 +273,7 @@ def controllers(session: nox.Session) -> None:
         session.run("scripts/install-packages", "java=default-jre-headless", external=True)
     env = {"ANSIBLE_COLLECTIONS_PATH": packages, "PYTHON": PYTHONS["3.11"], "UV": f"{session.virtualenv.bin}/uv"}
     env["RUNNER_VENV"] = session.virtualenv.location
-    run_pytest(session, "--durations=10", "-m", "" if SOAK else "not long", "tests/controllers", **env)
+    run_pytest(session, "--durations=10", *LONG_IN_SOAK, "tests/controllers", **env)
 
 
 @nox.session
