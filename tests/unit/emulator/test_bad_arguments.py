@@ -50,7 +50,10 @@ def outcome(capsys):
         (["schedule", "Rebot", "vm1"], "invalid choice: 'Rebot'"),
         (["schedule", "Reboot", "vm1", "--notice", "soon"], '--notice: "soon" is not a time'),
         (["schedule", "Reboot", "vm1", "--duration", "long"], '--duration: "long" is not a whole number of seconds'),
-        (["schedule", "Reboot", "vm1", "--duration=-2"], '--duration: "-2" is not a whole number of seconds'),
+        (
+            ["schedule", "Reboot", "vm1", "--duration=-2"],
+            '--duration: "-2" is not a whole number of seconds up to 10000000000, or -1',
+        ),
         (["schedule", "Reboot", "vm1", "--duration", LONG], "is not a whole number of seconds"),
         (["schedule", "Reboot", "vm1", "--source", "me"], "invalid choice: 'me'"),
         (["scenario", "earthquake", "vm1"], "invalid choice: 'earthquake'"),
