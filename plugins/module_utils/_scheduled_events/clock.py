@@ -59,8 +59,9 @@ class Clock(NamedTuple):
         return Moment(self.wall(), self.monotonic(), self.boot_id())
 
     def until(self, look: Callable[[], Found], *, within: float, every: float = 1.0) -> Found:
-        """Look until the result is true, or the time is over; at least once, and unless a look
-        lasts longer, once more at the end of the time.
+        """Look until the result is true, or the time is over.
+
+        It looks at least once, and once more at the end of the time unless a look lasts longer.
 
         :returns: the last result of ``look``.
         """
