@@ -49,7 +49,9 @@ LANES = 3
 REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
 COLOR = re.compile("\x1b\\[[0-9;]*m")
-SKIPPED = re.compile("^nox > Session .* skipped: (.*)", re.MULTILINE)  # nox then ends as after a success
+# What nox writes of a session. It also ends without an error if it skips all sessions of a stage.
+SUCCEEDED = re.compile("^nox > Session .* was successful", re.MULTILINE)
+SKIPPED = re.compile("^nox > Session .* skipped: (.*)", re.MULTILINE)
 # What pytest, Ansible, linters and nox write about a failure, with the indented lines below it.
 REASON = re.compile(
     "^(?:E   |FAILED (?!- )|fatal: |    (?:msg|stderr): |[^ :]+:[0-9]+: |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*",
@@ -74,7 +76,8 @@ def plain_log(name: str) -> str:
 def conclude(name: str, status: int, seconds: float, left: list[str]) -> str:
     """Show what became of a stage, and return it: passed, FAILED, or skipped and why. A skipped one has no result."""
     log, result = LOGS / f"{name}.log", REPORTS / f"{name}.json"
-    outcome, skipped = "passed", SKIPPED.search(plain_log(name))
+    text = plain_log(name)
+    outcome, skipped = "passed", None if SUCCEEDED.search(text) else SKIPPED.search(text)
     if status:
         outcome = "FAILED"
         lines = log.read_text(errors="replace").splitlines()

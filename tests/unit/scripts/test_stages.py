@@ -23,6 +23,9 @@ case $3 in
     tier) echo "$TIER" > tier; ;;
     fails) echo "something broke"; exit 3 ;;
     lacks) printf '\033[33mnox > Session lacks skipped: Python interpreter 3.5 not found.\033[0m\n' ;;
+    lacks_one)
+        echo "nox > Session edge-3.7 was successful in 2 seconds."
+        echo "nox > Session edge-3.14 skipped: Python interpreter 3.14 not found." ;;
     plays) cat playbook.txt; exit 2 ;;
     tests) cp result.xml reports/tests.xml ;;
 esac
@@ -120,6 +123,12 @@ def test_a_stage_that_nox_skips_has_not_passed(run, tmp_path):
     assert (code, "1 of 2 stages passed" in output) == (0, True)
     assert "lacks: skipped (Python interpreter 3.5 not found) in " in output
     assert "lacks" not in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_a_stage_of_several_sessions_has_passed_if_nox_skips_some(run, tmp_path):
+    _code, output, _begun = run("lacks_one")
+    assert "1 of 1 stages passed" in output
+    assert "| lacks_one | passed |" in (tmp_path / "report" / "report.md").read_text()
 
 
 def test_no_session_moves_tmpdir_below_the_checkout():
