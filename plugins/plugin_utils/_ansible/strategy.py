@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The order in which a play runs its hosts. Private to the collection."""
+"""Which hosts a play has, and in which order it runs them. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins import strategy as own_strategies
-from ansible.plugins.loader import strategy_loader
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import lookup_loader, strategy_loader
 from ansible.utils.helpers import pct_to_int
 
 BUILTIN = "ansible.builtin."
@@ -56,6 +57,15 @@ def batches(hosts: t.Sequence[str], serial: t.Sequence[int | str]) -> list[list[
         found.append(left[:size] if size > 0 else left)
         left = left[len(found[-1]) :]
     return found
+
+
+def left_out_by_limit(action: ActionBase, variables: t.Mapping[str, t.Any]) -> list[str]:
+    """The hosts that the play of a task would also have without ``--limit``."""
+    if not variables.get("ansible_limit"):
+        return []
+    lookup = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=action._loader, templar=action._templar)
+    named = lookup.run(action._task.get_play().hosts, variables)  # by the groups, which --limit does not change
+    return [host for host in named if host not in variables["ansible_play_hosts_all"]]
 
 
 def refuse_sharing(task: t.Any, role: str, *, run_once: bool = True) -> None:

@@ -17,12 +17,13 @@ from ...module_utils._maintenance_calls import SURVEY, WITHDRAW
 from ...module_utils._scheduled_events.checks import check
 from ...module_utils._scheduled_events.clock import CLOCK
 from ...module_utils._scheduled_events.document import format_epoch
+from ...module_utils._scheduled_events.text import some
 from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
 from .._ansible.lines import show, warn
 from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import digest, is_dead, main_process_has_ended
-from .._ansible.strategy import batches, runs_each_host_alone
+from .._ansible.strategy import batches, left_out_by_limit, runs_each_host_alone
 from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
 from .._ansible.zones import with_offsets
 from .decision import (
@@ -192,6 +193,12 @@ class Gate:
                 raise GateError(
                     f"rolling_maintenance_{option} names {', '.join(unknown)}, expected {expected}. Correct the name"
                 )
+        left_out = [] if self._arguments["fleet"] else left_out_by_limit(self._action, self._task_vars)
+        if left_out:
+            raise GateError(
+                f"--limit leaves out {some(left_out)}, so the gate would not count a host that is unavailable there. "
+                "Set rolling_maintenance_fleet to all hosts that serve together, such as \"{{ groups['web'] }}\""
+            )
         number, hosts = str(self._arguments["max_unavailable"]).strip(), len(self._counted)
         # With --limit, the fleet can be one host. The first batch says it for all.
         if self._budget() > hosts > 1 and not number.endswith("%") and not progress:

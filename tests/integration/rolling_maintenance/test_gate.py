@@ -69,6 +69,17 @@ def test_a_whole_run_takes_one_look_and_three_marks_for_each_host(hosts_of, tmp_
     assert round_of_it["hosts"] == ["web1"]  # so that it counts for no fleet with other hosts
 
 
+def test_a_limit_does_not_hide_an_unavailable_host_of_the_fleet(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    (hosts.directory / "web1" / "drained").touch()
+    run = hosts.run(rc=2, extra=("--limit", "web2"))
+    assert says(run, "--limit leaves out web1, so the gate would not count a host that is unavailable there")
+    named = {"rolling_maintenance_fleet": ["web1", "web2"], "rolling_maintenance_gate_timeout": 1}
+    run = hosts.run(rc=2, extra=("--limit", "web2"), **named)
+    assert says(run, "web2 waits for web1 (drained")
+    assert hosts.maintained() == []
+
+
 def test_values_may_come_as_text(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     (hosts.directory / "web3" / "drained").touch()

@@ -8,10 +8,12 @@ import types
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.executor.playbook_executor import PlaybookExecutor
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import strategy_loader
 
 from plugins.plugin_utils._ansible.strategy import (
     batches,
+    left_out_by_limit,
     pins_hosts,
     refuse_late_hosts,
     refuse_sharing,
@@ -143,3 +145,25 @@ def test_a_keyword_with_which_a_result_counts_for_several_hosts_is_refused(keywo
 
 def test_run_once_is_accepted_where_each_host_can_be_the_only_one():
     refuse_sharing(types.SimpleNamespace(delegate_to=None, run_once=True), "load_balancer", run_once=False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "limit", "left_out"),
+    [
+        (["web"], None, []),
+        (["web"], "web1", ["web2", "web3"]),
+        (["web:!web3"], "web1", ["web2"]),
+        (["web1", "db*"], "web1", ["db1"]),
+        (["web1"], "web1", []),
+        (["all"], "web1", ["web2", "web3", "db1"]),
+    ],
+)
+def test_hosts_that_the_limit_leaves_out_are_those_of_the_pattern_of_the_play(pattern, limit, left_out):
+    play = types.SimpleNamespace(hosts=pattern)
+    task = types.SimpleNamespace(get_play=lambda: play)
+    action = types.SimpleNamespace(_task=task, _loader=DataLoader(), _templar=None)
+    web, db = ["web1", "web2", "web3"], ["db1"]
+    variables = {"groups": {"all": [*web, *db], "web": web, "db": db}, "ansible_play_hosts_all": ["web1"]}
+    if limit:
+        variables["ansible_limit"] = limit
+    assert left_out_by_limit(action, variables) == left_out

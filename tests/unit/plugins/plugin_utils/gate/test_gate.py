@@ -321,6 +321,14 @@ def test_names_that_no_host_has_are_refused(play, option, expected):
     assert play.asked == []
 
 
+def test_a_limit_that_leaves_out_hosts_of_the_play_is_refused_unless_a_fleet_is_named(play, monkeypatch):
+    monkeypatch.setattr(gates, "left_out_by_limit", lambda _action, _variables: ["web4"])
+    with pytest.raises(GateError, match=r"--limit leaves out web4, so the .* Set rolling_maintenance_fleet"):
+        play.gate().wait()
+    assert play.asked == []
+    assert play.gate(fleet=HOSTS).wait()["open"]
+
+
 def test_a_later_batch_that_is_too_large_is_refused_before_any_host_is_reached(play):
     with pytest.raises(GateError, match=r"The batch has 2 hosts of the fleet \(web2, web3\), but .* allows 1 of 3"):
         play.gate(serial=[1, "67%"]).wait()
