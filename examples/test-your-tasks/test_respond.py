@@ -14,8 +14,8 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-PATHS = os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(pathlib.Path.home() / ".ansible" / "collections")).split(":")
-PROGRAM = "ansible_collections/maintops/scheduled_events/roles/emulator/files/scheduled-events-emulator"
+LIST = ["ansible-galaxy", "collection", "list", "maintops.scheduled_events", "--format", "json"]
+PROGRAM = "maintops/scheduled_events/roles/emulator/files/scheduled-events-emulator"
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def emulator(tmp_path):
     (tmp_path / "fleet.json").write_text(json.dumps(fleet))
     environment = {**os.environ, "PYTHON": sys.executable}
     started = tmp_path / "control"
-    [program, *_others] = [found for found in (pathlib.Path(path) / PROGRAM for path in PATHS) if found.exists()]
+    [folder, *_others] = json.loads(subprocess.check_output(LIST))  # the one that Ansible uses
+    program = pathlib.Path(folder) / PROGRAM
     serve = [program, "serve", "--fleet", tmp_path / "fleet.json", "--port", "0", "--control", "127.0.0.1:0"]
     process = subprocess.Popen([*serve, "--started-file", started], env=environment)
     while not started.exists() and process.poll() is None:

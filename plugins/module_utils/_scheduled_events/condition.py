@@ -100,6 +100,7 @@ PREPARE_NEXT = ConditionKind(
 NOTHING_PREPARES = ConditionKind(
     "nothing prepares",
     "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
+    trouble=True,
 )
 NOTHING_PREPARED = ConditionKind(
     "nothing prepared",

@@ -52,9 +52,13 @@ def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_w
             file.write(text)
         os.chmod(path, mode)
         assert unit.command("status")[:2] == (1, f"WARNING: recover.d/10-hook: {problem}\n")
-    os.rename(unit.path("hooks/recover.d"), unit.path("hooks/recover"))
-    problem = "recover: no hook there is run, expected hooks in recover.d. Move them"
-    assert unit.command("status")[:2] == (1, f"WARNING: {problem}\n")
+    os.remove(path)
+    os.mkdir(unit.path("hooks/restore"))  # of the owner
+    for name in ("recover", "Recover.d", "recovery.d"):
+        os.mkdir(unit.path(f"hooks/{name}"))
+        problem = f"{name}: no hook there is run, expected hooks in recover.d. Move them"
+        assert unit.command("status")[:2] == (1, f"WARNING: {problem}\n")
+        os.rmdir(unit.path(f"hooks/{name}"))
 
 
 def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, imds):
@@ -193,6 +197,7 @@ def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_
     imds.announce(NotBefore=email.utils.formatdate(time.time() + 7200, usegmt=True))
     until(lambda: "nothing is configured that prepares for it" in unit.log(), "the note")
     assert imds.posts == []
+    assert unit.command("status")[1].startswith("WARNING: 1 of 1 event of vm1 in trouble\n")
     assert unit.command("approve", ID)[:2] == (0, f"{ID}: acknowledged\n")
     assert imds.acknowledged() == [[ID]]
     facts = json.loads(unit.command("history", "--json")[1])["facts"]

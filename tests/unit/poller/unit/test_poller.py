@@ -208,6 +208,7 @@ def test_a_unit_that_looks_for_the_events_of_another_name_does_not_look_well(uni
         return json.loads(unit.command("status", "--json")[1])
 
     imds.announce()
+    unit.add_hook("prepare", "true")
     unit.configure(vm_name="vm2")
     unit.start()
     until(lambda: 'gives this VM, which is "vm1"' in status()["summary"], "the warning")
