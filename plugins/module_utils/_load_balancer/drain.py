@@ -40,6 +40,7 @@ class Drain:
     """
 
     LAST_LOOK = 5.0  # seconds between the wait for connections and the end of the drain, for the last look at balancers
+    ORDERS_LATE = False  # whether orders of a return may come after those of a holder that has waited long enough
     FOLLOWS_OTHERS = False  # whether all hosts of a batch make the change before the first waits for it
 
     def __init__(
@@ -202,7 +203,24 @@ class Drain:
         self.changed = True
         if not problem and self.is_ended_by_caller():
             return dict(self._result(), ask=True)
-        return self._result(self.end_return(problem) or self.remark())
+        drained_for_others = self.end_return(problem)
+        if drained_for_others and self.ORDERS_LATE:
+            return self._take_out_again()
+        return self._result(drained_for_others or self.remark())
+
+    def _take_out_again(self) -> Result:
+        """Undo what this return did after another holder had come.
+
+        That one may return at any moment, so this is a drain and a return of its own.
+        """
+        self.noted = self._ask("held", found=dict(self.found), wait=self.noted_wait())
+        self.stage = {}
+        self.seen = self.look()
+        self.take_out()
+        self.notice()
+        self.connections(0.0)
+        self.stage = {}
+        return self.restore()
 
     def _note(self, seen: Mapping[str, Any]) -> None:
         """Record the holder, and how the host was found. Nothing may be changed before that."""

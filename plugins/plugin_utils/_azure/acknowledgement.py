@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ...module_utils._scheduled_events.announced import is_drill
-from .arm import AVAILABILITY_SET, CONFLICT_CODES, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
+from .arm import AVAILABILITY_SET, CONFLICT_CODES, INSTANCE, REFUSALS, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
 
 API = "2023-10-01-preview"
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
@@ -107,7 +107,7 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Acknowledge
         except ArmError as error:
             if error.code == "NotFound":
                 result.absent.append(event_id)
-            elif error.status == 409 and error.code not in CONFLICT_CODES:
+            elif error.status == 409 and error.code not in (*CONFLICT_CODES, *REFUSALS):
                 result.refused.append({"event_id": event_id, "code": error.code, "message": error.message})
             elif result.approved:
                 raise ArmError(f"{error}. Acknowledged before it: {', '.join(result.approved)}") from error

@@ -19,6 +19,7 @@ from .arm import CLOUDS, Arm, ArmAnswer, ArmError, Token, send
 
 LOGIN = "azure.azcollection.azure_rm_accesstoken_info"
 ANSWERS_WITHIN = 300.0  # seconds for one request
+LEAST_FOR_TOKEN, LEAST_FOR_ANSWER = 60.0, 10.0  # seconds, also with an operation_timeout of less
 
 
 class ArmAction(ActionBase):
@@ -48,6 +49,7 @@ class ArmAction(ActionBase):
         :raises ArmError: also without a token, and if the options are wrong.
         """
         self._require_azcollection()
+        patience = max(0.0, arguments["operation_timeout"])
         credentials = arguments["credentials"]
         cloud = credentials.get("cloud_environment") or os.environ.get("AZURE_CLOUD_ENVIRONMENT") or "AzureCloud"
         if cloud not in CLOUDS:
@@ -56,13 +58,14 @@ class ArmAction(ActionBase):
         def token(subscription: str) -> Token:
             options = {"subscription_id": subscription, **credentials, "scopes": [f"{CLOUDS[cloud]}/.default"]}
             try:
-                answer = control_node.run(LOGIN, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
+                seconds = min(ANSWERS_WITHIN, max(LEAST_FOR_TOKEN, patience), left())
+                answer = control_node.run(LOGIN, options, within=max(1.0, seconds))
             except OtherHostError as error:
                 raise ArmError(str(error)) from error
             return Token(answer["access_token"], float(answer["expires_on"]))
 
         def send_in_time(*request: t.Any) -> ArmAnswer:
-            seconds = min(ANSWERS_WITHIN, left())
+            seconds = min(ANSWERS_WITHIN, max(LEAST_FOR_ANSWER, patience), left())
             if seconds <= 0:
                 raise TimeoutError("no time is left to send it")
             with limited(self._task, seconds):
@@ -73,7 +76,6 @@ class ArmAction(ActionBase):
         except OtherHostError as error:
             raise ArmError(str(error)) from error
         try:
-            patience = max(0.0, arguments["operation_timeout"])
             yield Arm(CLOUDS[cloud], token, send_in_time, patience=patience, left=left)
         finally:
             control_node.close()

@@ -34,7 +34,11 @@ CONFLICT_CODES = (
     "ReferencedResourceNotProvisioned",
     "RetryableError",
 )
-REFUSALS = ("ReadOnlyDisabledSubscription", "ScopeLocked")  # answered as conflicts, and lasting
+REFUSALS = (
+    "MissingSubscriptionRegistration",
+    "ReadOnlyDisabledSubscription",
+    "ScopeLocked",
+)  # answered as conflicts, and lasting
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_SILENCE = 60.0  # seconds for which a request without an answer is repeated
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
@@ -179,12 +183,16 @@ class Arm:
         return self._ask(method, url, api_version, body, repeat_fleeting=harmless)
 
     def _ask(self, method: str, url: str, api_version: str, body: t.Any, *, repeat_fleeting: bool) -> t.Any:
-        began, failures = self.clock.monotonic(), 0
+        began, failures, has_new_token = self.clock.monotonic(), 0, False
         while True:
             try:
                 return self._exchange(method, url, api_version, body)
             except ArmError as error:
-                if not (error.throttled or (repeat_fleeting and error.fleeting)):
+                if error.status == 401 and not has_new_token:  # revoked, or expired by the clock of Azure
+                    self._token, has_new_token = None, True
+                    continue
+                passes = error.fleeting or error.code in CONFLICT_CODES
+                if not (error.throttled or (repeat_fleeting and passes)):
                     raise
                 pause = error.asked_pause or pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
                 patience = min(self._patience, LONGEST_SILENCE) if error.unanswered else self._patience
@@ -215,6 +223,8 @@ class Arm:
             unanswered = ArmError(f"{request}: {self._host} gave no answer: {error}")
             unanswered.unanswered = True
             raise unanswered from error
+        if self._token.text:  # what quotes the request must not show it
+            answer = answer._replace(body=answer.body.replace(self._token.text.encode(), b"(token)"))
         try:
             content = json.loads(answer.body) if answer.body else None
         except (ValueError, RecursionError):
@@ -241,6 +251,10 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
         what_to_do = ". Give the identity of the control node the role that the guide shows"
     elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"
+    elif answer.status in THROTTLED:
+        what_to_do = f". Azure asks for {answer.pause:.0f} s without requests. Run it again after that time"
+    elif answer.status in UNAVAILABLE:
+        what_to_do = ". Run it again when Azure works again"
     return ArmError(
         f"{request} was answered {answer.status}: {f'{code} {message}'.strip()}".rstrip(" .:") + what_to_do,
         status=answer.status,

@@ -30,7 +30,14 @@ Desired = t.Dict[str, t.Any]
 
 
 class OrderFailed(Exception):
-    """Another host carried out the order, and it failed. The message is that of the failure."""
+    """The order was carried out, maybe by another host, and it failed. The message is that of the failure.
+
+    :ivar sent: whether something may have been changed.
+    """
+
+    def __init__(self, problem: str, *, sent: bool) -> None:
+        super().__init__(problem)
+        self.sent = sent
 
 
 class Orders:
@@ -74,21 +81,28 @@ class Orders:
                 self._carry_out_all(carry_out)
             answer = kept(self._file("answers", host))
         if answer["problem"]:
-            raise OrderFailed(answer["problem"])
+            raise OrderFailed(answer["problem"], sent=answer["sent"])
         return bool(answer["changed"])
 
     def recall(self, at_most: float, read: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
         """The resource as a host of this run read it, or as it is read now, for all of them.
 
         :param at_most: seconds since it was read.
+        :raises ArmError: it cannot be read. This is also the answer to all hosts that waited meanwhile.
         """
-        path = self._directory / "read.json"
+        path, failed, began = self._directory / "read.json", self._directory / "failed.json", self._clock.monotonic()
         with self._locked("reading"):  # not the other lock: who holds that one waits for hosts that read first
             if path.exists():
                 known = kept(path)
                 if 0 <= self._clock.monotonic() - known["at"] <= at_most:
                     return dict(known["body"])
-            return self.note(read())
+            if failed.exists() and kept(failed)["at"] > began:
+                raise ArmError(kept(failed)["problem"])
+            try:
+                return self.note(read())
+            except ArmError as error:
+                keep_file(failed, {"at": self._clock.monotonic(), "problem": str(error)})
+                raise
 
     def note(self, body: dict[str, t.Any]) -> dict[str, t.Any]:
         """Keep what was read just now."""
@@ -112,11 +126,11 @@ class Orders:
     def _carry_out_all(self, carry_out: t.Callable[[Desired], bool]) -> None:
         orders = self._gather()
         desired = {name: value for order in orders for name, value in order["desired"].items()}
-        answer: dict[str, t.Any] = {"changed": False, "problem": ""}
+        answer: dict[str, t.Any] = {"changed": False, "problem": "", "sent": False}
         try:
             answer["changed"] = carry_out(desired)
         except ArmError as error:
-            answer["problem"] = str(error)
+            answer.update(problem=str(error), sent=error.sent)
         for order in orders:
             if kept(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
                 keep_file(self._file("answers", order["host"]), answer)

@@ -111,8 +111,8 @@ def is_own_address(member: PoolMember, state: t.Any, body: Body, me: Me) -> bool
 def _set_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
     wanted = {member.name: state for member, state in desired.items()}
     for address in _properties(body).get("loadBalancerBackendAddresses") or []:
-        state = wanted.get(address["name"])
-        if state is not None and (_properties(address).get("adminState") or NO_STATE) != state:
+        state, now = wanted.get(address["name"]), _properties(address).get("adminState") or NO_STATE
+        if state not in (None, now) and DOWN in (state, now):  # else another client has put it back in its own way
             address["properties"]["adminState"] = state
 
 

@@ -23,6 +23,14 @@ WRITTEN, FAILED_STATES = "Succeeded", ("Failed", "Canceled")
 Body = t.Dict[str, t.Any]
 
 
+class Unfulfilled(DrainError):
+    """An order was not carried out. ``sent``: whether something may have been changed."""
+
+    def __init__(self, text: str, *, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
 def provisioning_state(body: Body) -> str:
     """The progress of Azure with the last change."""
     return str((body.get("properties") or {}).get("provisioningState") or WRITTEN)
@@ -45,7 +53,7 @@ def bring(
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
     api_version = pools.api_version_of(target)
-    give_up_at, sent, accepted = arm.clock.monotonic() + timeout, False, False
+    give_up_at, sent, accepted, again_at = arm.clock.monotonic() + timeout, False, False, 0.0
     try:
         while True:
             state, wanted = provisioning_state(body), change(body)
@@ -58,11 +66,13 @@ def bring(
                     "the resource, and run it again"
                 )
             if wanted is not None and state in (WRITTEN, *FAILED_STATES):
-                problem, pause = "Azure accepted the change, which does not show", LOOK_AGAIN_AFTER if accepted else 0.0
+                problem, now = "Azure accepted the change, which does not show", arm.clock.monotonic()
                 try:
-                    # It has the etag that was read, so Azure refuses it if another client wrote in between.
-                    arm.write("PUT", target, api_version, wanted)
-                    sent = accepted = True
+                    if now >= again_at:
+                        # It has the etag that was read, so Azure refuses it if another client wrote in between.
+                        arm.write("PUT", target, api_version, wanted)
+                        pause = 0.0 if not accepted else LOOK_AGAIN_AFTER
+                        sent, accepted, again_at = True, True, now + LOOK_AGAIN_AFTER
                 except ArmError as error:
                     if not (error.conflict or error.fleeting):
                         raise
@@ -110,7 +120,8 @@ def protect(arm: Arm, instance: str, body: Body, *, wanted: bool, timeout: float
         if is_protected(body) is wanted:
             return None
         # Azure documents this request, which leaves the rest of the instance as it is.
-        return {"properties": {"protectionPolicy": {**_policy(body), "protectFromScaleIn": wanted}}}
+        policy = {"properties": {"protectionPolicy": {**_policy(body), "protectFromScaleIn": wanted}}}
+        return {**policy, "etag": body["etag"]} if body.get("etag") else policy
 
     return bring(arm, instance, body, change, timeout=timeout, setting="operation_timeout")
 
@@ -141,16 +152,17 @@ class Resources:
     def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 
-        :raises DrainError: some could not be carried out. The others were.
+        :raises Unfulfilled: some could not be carried out. The others were.
         """
-        changed, problems = False, []
+        changed, sent, problems = False, False, []
         for target, own in _by_target(desired).items():
             try:
                 changed |= self._fulfil_one(host, target, own)
             except OrderFailed as failure:
                 problems.append(str(failure))
+                sent |= failure.sent
         if problems:
-            raise DrainError("; ".join(problems))
+            raise Unfulfilled("; ".join(problems), sent=changed or sent)
         return changed
 
     def without_place(self, keys: t.Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.text import shown
 from .._azure.arm import ArmError
 from .._azure.pools import Me, PoolMember
-from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
+from .._azure.resources import FRESH_FOR, ApplicationGateway, LoadBalancer, Resources, Unfulfilled
 
 
 class Pooled(Drain):
@@ -23,6 +23,7 @@ class Pooled(Drain):
     :param host: its name in the inventory.
     """
 
+    ORDERS_LATE = True  # Azure refuses them while another change is carried out
     FOLLOWS_OTHERS = True  # so one write is for all hosts, also for those that wait for a fork
 
     def __init__(
@@ -42,9 +43,11 @@ class Pooled(Drain):
         self._resources = resources
         self._pools = list(dict.fromkeys(options["pools"]))
         self._me = Me(options["network_interfaces"], options["addresses"])
+        self._began = clock.monotonic()
 
     def look(self) -> dict[str, t.Any]:
-        return self._look(KNOWN_FOR if self.seen is None else 0)
+        # An operator may have taken it out since another host of the run has read the pool.
+        return self._look(self.clock.monotonic() - self._began if self.seen is None else 0)
 
     def is_untouched(self) -> bool:
         seen = self.seen or {}
@@ -59,11 +62,16 @@ class Pooled(Drain):
         return bool(todo), f"would take it out of {_names(todo)}" if todo else ""
 
     def take_out(self) -> None:
-        self.stage["desired"] = self._desired()
+        self.stage.update(desired=self._desired(), first=bool(self.noted["first"]))
         self._resources.place(self._host, self.stage["desired"])
 
     def notice(self) -> None:
-        self.changed |= self._resources.fulfil(self._host, self.stage["desired"])
+        try:
+            self.changed |= self._resources.fulfil(self._host, self.stage["desired"])
+        except Unfulfilled as failure:
+            if self.stage["first"] and not failure.sent:
+                self._forget_drain()
+            raise
         drain_time = self.options["drain_time"]
         if drain_time is None:
             drain_time = max(self._product.drain_time(pool) for pool in self._pools)
@@ -141,13 +149,17 @@ class Pooled(Drain):
         missing = self._pools_without(members)
         if missing:
             if self.noted["first"]:
-                self._ask("returning", lease=0)
-                self._ask("released")
+                self._forget_drain()
             raise DrainError(
                 f"{self._host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
                 "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
             )
         return dict.fromkeys(members, self._product.out)
+
+    def _forget_drain(self) -> None:
+        """Remove this holder, since nothing was changed: what an operator orders from now on must not be undone."""
+        self._ask("returning", lease=0)
+        self._ask("released")
 
     def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """What a record has of the host in its pools.

@@ -108,7 +108,9 @@ class Balancers:
         return answers
 
     def problem(self) -> DrainError | None:
-        return DrainError("; ".join(self._problems.values())) if self._problems else None
+        """What went wrong since the last call."""
+        problems, self._problems = self._problems, {}
+        return DrainError("; ".join(problems.values())) if problems else None
 
     def raise_problems(self) -> None:
         problem = self.problem()
@@ -118,6 +120,8 @@ class Balancers:
 
 class Membership(Drain):
     """A host as a server of all its balancers."""
+
+    ORDERS_LATE = True  # one balancer after the other, each with a wait
 
     def __init__(
         self,

@@ -96,7 +96,11 @@ def test_status_code_and_message_are_those_of_the_answer():
 
 @pytest.mark.parametrize(
     ("body", "shown"),
-    [(b"<html>", ": <html>"), (b"[" * 100000, r": \["), (b'{"error": {"code": "Bad", "details": 5}}', ": Bad$")],
+    [
+        (b"<html>", ": <html>"),
+        (b"[" * 100000, r": \["),
+        (b'{"error": {"code": "Bad", "details": 5}}', ": Bad. Run it again when"),
+    ],
     ids=["html", "deep", "details"],
 )
 def test_an_error_of_another_form_keeps_its_status_and_shows_its_beginning(body, shown):
@@ -308,3 +312,29 @@ def test_a_429_because_of_another_operation_is_a_conflict(arm, stand_in):
 def test_a_resource_that_does_not_exist_is_named(arm):
     with pytest.raises(ArmError, match=r"GET .*/nowhere was answered 404: ResourceNotFound .*Correct the id"):
         arm.read(f"{SUBSCRIPTION}/nowhere", "2024-05-01")
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_quotes_the_request_does_not_show_the_token(status):
+    with pytest.raises(ArmError, match=r"Authorization: Bearer \(token\)") as caught:
+        answering(status, b"you sent Authorization: Bearer " + TOKEN.encode()).read(POOL, "2024-05-01")
+    assert TOKEN not in str(caught.value)
+
+
+def test_a_token_that_azure_does_not_take_any_more_is_replaced_once(stand_in):
+    tokens = iter([Token("revoked", 1e10), Token(TOKEN, 1e10)])
+    arm = Arm("https://x", lambda _subscription: next(tokens), functools.partial(send, stand_in), patience=600)
+    assert arm.read(POOL, "2024-05-01")["name"] == "www"
+
+
+def test_a_pause_that_is_longer_than_the_timeout_is_named():
+    arm = answering(429, b"")
+    arm._send = lambda *_request: ArmAnswer(429, 1800.0, b"")
+    with pytest.raises(ArmError, match=r"429\. Azure asks for 1800 s without requests\. Run it again after that time"):
+        arm.read(POOL, "2024-05-01")
+
+
+@pytest.mark.parametrize("code", ["AnotherOperationInProgress", "RetryableError"])
+def test_a_read_that_azure_refuses_for_the_moment_is_repeated(arm, stand_in, code):
+    refuse_times(stand_in, 2, 429, code, "busy")
+    assert arm.read(POOL, "2024-05-01")["name"] == "www"

@@ -23,7 +23,7 @@ def asked(*answers):
         return answer if isinstance(answer, ArmAnswer) else ArmAnswer(200, 0, json.dumps(answer).encode())
 
     clock = Clock(lambda: 0, lambda: sum(pauses), pauses.append)
-    arm = Arm("https://x", lambda _subscription: Token("t", 1e10), send, patience=600, clock=clock)
+    arm = Arm("https://x", lambda _subscription: Token("a-token", 1e10), send, patience=600, clock=clock)
     return rows_of(arm, EVENTS, ["s1", "s2"]), requests
 
 

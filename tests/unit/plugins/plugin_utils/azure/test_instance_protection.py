@@ -141,7 +141,8 @@ def test_a_change_that_azure_accepts_and_does_not_show_is_sent_again_every_five_
     instance.arm.answers.append(lambda method, *_: (200, {}) if method == "PUT" else None)
     with pytest.raises(ArmError, match="not changed within 60 s: Azure accepted the change, which does not show"):
         instance.protect(True)
-    assert instance.arm.count("PUT") == 13
+    assert instance.arm.count("PUT") == 12
+    assert instance.pauses[:3] == [0.0, 5.0, 5.0]
 
 
 def test_the_change_of_another_client_to_an_instance_between_read_and_write_is_kept(instance):
@@ -156,6 +157,15 @@ def test_the_change_of_another_client_to_an_instance_between_read_and_write_is_k
 
     assert bring(arm, INSTANCE, before, change, timeout=60.0, setting="")
     assert instance.policy == {"protectFromScaleIn": True}
+
+
+def test_a_protection_that_another_client_sets_between_read_and_write_is_kept(instance):
+    instance.has()
+    arm = instance.client()
+    before = arm.read(INSTANCE, COMPUTE_API)
+    instance.has(protectFromScaleSetActions=True)
+    assert protect(arm, INSTANCE, before, wanted=True, timeout=60.0)
+    assert instance.policy == {"protectFromScaleIn": True, "protectFromScaleSetActions": True}
 
 
 @pytest.mark.parametrize(

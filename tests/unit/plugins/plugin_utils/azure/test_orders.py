@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import contextlib
+
 import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
@@ -145,3 +147,28 @@ def test_what_was_read_is_shared_as_long_as_it_is_fresh(orders, clock):
     assert orders().recall(0, read) == {"number": 2}
     clock.now += 0.1
     assert orders().recall(0, read) == {"number": 3}
+
+
+def test_hosts_that_wait_while_a_read_fails_do_not_repeat_it_one_after_the_other(orders, clock, monkeypatch):
+    reads = []
+
+    def fail():
+        reads.append(1)
+        clock.now += 900
+        raise ArmError("Azure does not answer")
+
+    second = orders()
+    locked = second._locked
+
+    @contextlib.contextmanager
+    def locked_late(what):
+        with pytest.raises(ArmError, match="does not answer"):  # this host waits meanwhile
+            orders().recall(0, fail)
+        with locked(what):
+            yield
+
+    monkeypatch.setattr(second, "_locked", locked_late)
+    with pytest.raises(ArmError, match="does not answer"):
+        second.recall(0, fail)
+    assert len(reads) == 1
+    assert orders().recall(0, lambda: {"number": 2}) == {"number": 2}

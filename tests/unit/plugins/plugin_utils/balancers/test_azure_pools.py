@@ -166,6 +166,46 @@ def test_a_host_is_out_with_the_admin_state_down_and_returns_to_the_state_that_w
     assert not web1.record.read().holders
 
 
+def test_an_order_of_an_operator_that_comes_after_the_look_of_another_host_stays(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}}, drainPeriodInSeconds=1)
+    web1 = host()
+    web1.drain({})
+    web1.restore({})
+    pool_of(arm)[1]["properties"]["adminState"] = "Down"
+    clock.now += 5
+    web2 = host("web2", me=Me([], ["10.0.0.5"]))
+    web2.drain({})
+    assert web2.restore({})["msg"] == "stays out of lb/www, as it was before"
+    assert arm.states() == {"a": "None", "b": "Down"}
+
+
+def test_a_host_that_azure_does_not_let_out_is_not_put_back_after_an_operator_did_it_by_hand(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+
+    def refuse(method, *_):
+        if method == "PUT":
+            raise Refused(409, "ScopeLocked", "The scope is locked.")
+
+    arm.answers.append(refuse)
+    web1 = host()
+    with pytest.raises(DrainError, match="The scope is locked"):
+        web1.drain({})
+    arm.answers.remove(refuse)
+    pool_of(arm)[0]["properties"]["adminState"] = "Down"
+    web1.restore({})
+    assert arm.states() == {"a": "Down"}
+
+
+def test_a_state_in_which_another_client_has_put_the_host_back_stays(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host()
+    web1.drain({})
+    pool_of(arm)[0]["properties"]["adminState"] = "Up"
+    clock.now += 60
+    web1.restore({})
+    assert arm.states() == {"a": "Up"}
+
+
 def test_everything_else_in_the_pool_is_written_as_it_was_read(arm, host):
     arm.add_balancer({"a": nic_member(NIC, ipAddress="10.0.0.4")}, syncMode="Automatic", tunnelInterfaces=[{"port": 1}])
     before = dict(arm.resources[POOL.lower()], etag=None)
