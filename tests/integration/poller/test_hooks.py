@@ -46,10 +46,16 @@ class Host:
             place.mkdir()
         (self.bin / "systemctl").write_text(SYSTEMCTL)
         (self.bin / "systemctl").chmod(0o755)
+        self.release = self.hooks.parent / "scheduled-events-current"
+        self.release.mkdir()
+        (self.hooks.parent / "scheduled-events").symlink_to(self.release)
 
-    def apply(self, hooks, *options, rc=0):
+    def apply(self, hooks, *options, rc=0, meanwhile=None):
+        tasks = [*PLAY[0]["tasks"]]
+        if meanwhile:
+            tasks.insert(2, {"command": meanwhile})
         run = self._ansible.run_playbook(
-            [{**PLAY[0], "environment": {"PATH": f"{self.bin}:{os.environ['PATH']}"}}],
+            [{**PLAY[0], "tasks": tasks, "environment": {"PATH": f"{self.bin}:{os.environ['PATH']}"}}],
             inventory={"all": {"hosts": {"vm1": LOCAL}}},
             extra_vars={
                 "poller_hooks": hooks,
@@ -57,6 +63,7 @@ class Host:
                 "__poller_hidden": "/nothing/",
                 "__poller_hooks": str(self.hooks),
                 "__poller_link": str(self.hooks.parent / "scheduled-events"),
+                "__poller_release": str(self.release),
                 "__poller_user": "root",
                 "__poller_only_look": "--check" in options,
             },
@@ -123,6 +130,13 @@ def test_hooks_are_installed_once_for_root_alone_to_read_and_a_check_before_chan
     before = host.everything()
     assert "changed=0" in host.apply(FIRST).output
     assert host.everything() == before
+
+
+def test_hooks_that_another_run_of_the_role_puts_in_use_meanwhile_stay_and_the_play_fails(installed):
+    used = (installed.hooks / "managed").resolve()
+    run = installed.apply(SECOND, rc=2, meanwhile=f"ln -sfn {used.name} {installed.hooks}/managed")
+    assert f"In use on this VM are scheduled-events-current, {used.name}, expected" in " ".join(run.output.split())
+    assert installed.in_use() == contents(FIRST)
 
 
 def test_changed_hooks_come_in_a_new_set_and_those_of_the_owner_stay_untouched(installed):

@@ -438,6 +438,8 @@ def test_only_releases_and_sets_of_hooks_are_removed_as_former_ones(ansible, ins
     for path in (*OF_THE_ROLE, *OF_OTHERS, *IN_USE):
         (tmp_path / path).mkdir(parents=True)
         (tmp_path / path / "file").touch()
+    for link, path in zip(("lib/program", "hooks/managed"), IN_USE, strict=True):
+        (tmp_path / link).symlink_to(tmp_path / path)
     role = installed_collection / "roles" / "poller"
     steps = yaml.safe_load((role / "tasks" / ("uninstall.yml" if removed else "former.yml")).read_text())
     names = ("Find the releases", "Ensure units, program and configuration are absent")
@@ -450,6 +452,7 @@ def test_only_releases_and_sets_of_hooks_are_removed_as_former_ones(ansible, ins
             for name in ("command", "config", "controller", "applied", "fact")
         },
         "__poller_unit_dir": str(tmp_path / "units"),
+        "__poller_only_look": False,
     }
     tasks = [step for step in steps if not removed or step["name"] in names]
     if removed:
