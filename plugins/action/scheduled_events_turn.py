@@ -38,7 +38,7 @@ from ..plugin_utils._ansible.strategy import (
     warning_of_few_forks,
 )
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
-from ..plugin_utils._ansible.zones import rules_with_offsets
+from ..plugin_utils._ansible.zones import refuse_empty_options, rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
@@ -191,6 +191,7 @@ class ActionModule(ArmAction):
 
     def _checked(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The options of the first call, complete and checked before anything is prepared."""
+        refuse_empty_options(self._task.args.get("rules"), "respond_rules")
         checked = {
             **options,
             # Found and read before anything is prepared for which another one is needed later.

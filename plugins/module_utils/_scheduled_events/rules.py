@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import Kind, WrongValue, check, check_fields, choice, converted, list_of, whole, words
 from .document import EVENT_SOURCES, EVENT_STATUSES, TYPES, ScheduledEvent, one_of
-from .time_windows import WINDOWS, TimeWindow
+from .time_windows import WINDOW, TimeWindow
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
@@ -36,7 +36,7 @@ _FIELDS = {
     "max_resources": whole(1),
     "action": choice(*ACTIONS),
     "lead_time": converted(f"seconds, {LONGEST_LEAD_TIME} at most, or {ANNOUNCED}", _lead_time),
-    "windows": WINDOWS,
+    "windows": list_of(WINDOW, "windows", least=1),
 }
 
 

@@ -103,4 +103,5 @@ def _window(value: Any, place: str) -> TimeWindow:
     return window
 
 
-WINDOWS = list_of(Kind("a window", _window), "windows")
+WINDOW = Kind("a window", _window)
+WINDOWS = list_of(WINDOW, "windows")

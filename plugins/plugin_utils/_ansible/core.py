@@ -229,7 +229,9 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
     # Ansible also takes names that are not a text from a file of variables.
     for name in sorted(name for name in map(str, variables) if name.startswith(prefix) and name not in options):
         words = name.removeprefix(prefix)
-        for near in difflib.get_close_matches(words, names, 1, NEAR):
+        # Such as acknowledgement, for acknowledge.
+        longer = [each for each in names if words.startswith(each) and words[len(each) :].isalpha()]
+        for near in difflib.get_close_matches(words, names, 1, NEAR) or longer:
             if not {*near.split("_")} < {*words.split("_")} - {""}:
                 return (
                     f"{name} has no effect, expected {names[near]}. Correct the name. If it is of your own, give it "

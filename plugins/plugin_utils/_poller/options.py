@@ -19,7 +19,7 @@ from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
 from ...module_utils._scheduled_events.terms import CONTROLLER
 from .._ansible.core import typed_values
-from .._ansible.zones import rules_with_offsets
+from .._ansible.zones import refuse_empty_options, rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
@@ -79,6 +79,7 @@ def plan(
             f'poller_python: expected an absolute path of letters, digits and the characters "/._+@:,=~-", since the '
             f"first line of a program holds it, not {python!r}: set another one, such as a link to it"
         )
+    refuse_empty_options(values.get("poller_rules"), "poller_rules")
     typed = typed_values(specs, values)
     config = {name: _without_nulls(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
     config["rules"] = rules_with_offsets(config["rules"], "poller_rules")

@@ -107,6 +107,10 @@ for _level in range(2000):  # more than Python can follow
             "rules[0].event_statuses: expected a list of Scheduled, Started, Advisory (1 or more), not []",
         ),
         (
+            [{"windows": [], "action": "hold"}],
+            "rules[0].windows: expected a list of windows (1 or more), not []",
+        ),
+        (
             [{"max_duration": -1, "action": "hold"}],
             "rules[0].max_duration: expected a whole number, 0 or more, not -1",
         ),

@@ -70,6 +70,7 @@ def test_keys_that_are_null_have_their_defaults():
             {"headers": {"X-Scheduled-Events-Id": "x"}},
             'the key "X-Scheduled-Events-Id": expected the name of a header that the polling unit does not',
         ),
+        ({"secret": ""}, "[0].secret: expected printable ASCII on one line, without blanks around it, not this"),
         ({"secret": [SECRET]}, "[0].secret: expected printable ASCII on one line, without blanks around it, not this"),
         ({"ca_file": "ca.pem"}, '[0].ca_file: expected an absolute path, not "ca.pem"'),
         (

@@ -183,7 +183,8 @@ def _given(raw: Any, place: str) -> Dict[str, Any]:
     """A dictionary without the keys that have the value of an option that is not set."""
     if not isinstance(raw, dict):
         raise WrongValue(f"{place}: expected a dictionary: give it to -e as JSON")
-    return {key: value for key, value in raw.items() if value not in (None, "", {})}
+    # Without a secret, messages have no signature.
+    return {key: value for key, value in raw.items() if value not in (None, {}) and (value != "" or key == "secret")}
 
 
 def _formats(need: str) -> str:

@@ -231,3 +231,8 @@ def test_a_slip_in_a_name_is_answered_with_a_name_that_has_an_effect(name):
     options = ["poller_vm_name", "scheduled_events_vm_name"]
     problem = core.misspelled({name: "web_0"}, options, "poller")
     assert problem.partition("expected ")[2].partition(".")[0] in options
+
+
+@pytest.mark.parametrize(("name", "is_slip"), [("poller_acknowledgement", True), ("poller_acknowledge_by_hand", False)])
+def test_a_longer_form_of_the_name_of_an_option_is_a_slip(name, is_slip):
+    assert bool(core.misspelled({name: "never"}, ["poller_acknowledge"], "poller")) is is_slip

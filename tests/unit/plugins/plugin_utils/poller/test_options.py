@@ -112,6 +112,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "max_duration": "x"}]}, "max_duration"),
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules"),
+        ({"rules": [{"action": "hold", "event_types": None}]}, "poller_rules[0].event_types"),
         (
             {"rules": [{"action": "hold", "windows": [{"timezone": "Mars/Olympus"}]}]},
             "poller_rules[0].windows[0].timezone",
