@@ -12,7 +12,7 @@ from .announced import is_drill
 from .document import ADVISORY, SCHEDULED, ScheduledEvent
 from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
 from .state import INTERRUPTED, RUNNING, UNKNOWN, EventState, Run, State
-from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
+from .terms import ALONE, ANY, CONTROLLER, LEADER, UNKNOWN_HOOKS, Approve, Config
 from .time_windows import next_opening
 
 # In place of the names of what prepares: the event was absent meanwhile.
@@ -21,8 +21,8 @@ ABSENT = "for an absent event"
 # Seconds from the moment that a rule chooses to the first hook: a poll, the dispatcher, and a unit for the run.
 BEGINS_WITHIN = 5.0
 
-# Seconds for a preparation whose event this VM will not acknowledge, however short the ones before were: out of service
-# a minute early costs little, and the notice of a Spot VM is not worth waiting for.
+# Seconds for a preparation whose event this VM will not acknowledge, however short the ones before and the timeout are:
+# out of service a minute early costs little, and the notice of a Spot VM is not worth waiting for.
 LEAST_PATIENCE = 60.0
 
 
@@ -82,8 +82,8 @@ def lead_time(event: ScheduledEvent, config: Config) -> float:
     if not rule.windows and (may_approve(event, config) or is_left or is_led):
         return math.inf
     # An early preparation is of no use: the event begins at NotBefore.
-    patience = config.hook_timeout if config.patience is None else max(config.patience, LEAST_PATIENCE)
-    return min(config.hook_timeout, patience) + around
+    patience = config.hook_timeout if config.patience is None else min(config.hook_timeout, config.patience)
+    return max(patience, LEAST_PATIENCE) + around
 
 
 def hooks_end_by(not_before: float, *, now: float, margin: float) -> float:
@@ -216,7 +216,14 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
         or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
         # What may prepare was configured since.
         or (run.outcome == NOTHING and can_prepare(config) and run.preparation != config.preparation)
+        or (run.outcome == OK and not entry.approval.accepted and _has_more_hooks(run, config))
     )
+
+
+def _has_more_hooks(run: Run, config: Config) -> bool:
+    """Whether a hook was configured since, without which the VM is not prepared."""
+    before, now = (set(names.split("/")) for names in (run.preparation, config.preparation))
+    return can_prepare(config) and UNKNOWN_HOOKS not in before | now and not now <= before
 
 
 def _has_more_time(run: Run, event: ScheduledEvent) -> bool:

@@ -30,13 +30,16 @@ class ReportKind(Enum):
     OVER = "over"
 
 
+UNKNOWN_HOOKS = "unknown"  # in place of the names of prepare hooks, where they cannot be listed
+
+
 class Config(NamedTuple):
     """The settings behind the decisions. Times are in seconds.
 
     :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
     :param preparation: the names of what prepares this VM, as text; empty: nothing does. When it changes, a preparation
-        that ended with ``nothing`` runs again.
+        that ended with ``nothing`` runs again, and one that succeeded if there are more names.
     :param parallel: whether hooks of several events run at the same time. Otherwise one phase runs at a time, that of
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.

@@ -270,6 +270,7 @@ KINDS = {each for each in vars(condition).values() if isinstance(each, condition
 def test_an_operator_has_to_look_at_what_failed_is_missing_or_is_not_known():
     assert {each for each in KINDS if each.trouble} == {
         condition.CANNOT_ASK,
+        condition.NOTHING_PREPARES,
         condition.RECOVERY_FAILED,
         condition.RECOVERY_MISSING,
         condition.RECOVERY_UNCONFIGURED,

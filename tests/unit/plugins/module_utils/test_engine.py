@@ -410,6 +410,33 @@ def test_what_is_configured_while_hooks_run_that_prepare_nothing_prepares_after_
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
+def test_a_hook_that_is_configured_before_the_acknowledgement_runs_before_it():
+    vm = Engine(preparation="drain", acknowledge="never")
+    vm.step(document(event(NotBefore=None)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(preparation="drain/flush", acknowledge="alone")
+    assert vm.step(document(event(NotBefore=None))) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize("preparation", ["drain", "unknown"])
+def test_a_preparation_counts_without_a_hook_that_was_removed_or_while_hooks_cannot_be_listed(preparation):
+    vm = Engine(preparation="drain/flush", acknowledge="never")
+    vm.step(document(event(NotBefore=None)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(preparation=preparation, acknowledge="alone")
+    assert vm.step(document(event(NotBefore=None))) == ["approve " + ID]
+
+
+def test_a_hook_that_is_configured_after_the_acknowledgement_waits_for_the_next_event():
+    vm = Engine(preparation="drain")
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.configure(preparation="drain/flush")
+    assert vm.step(document(event())) == []
+
+
 def test_a_request_that_no_process_received_is_repeated_as_the_configuration_is_now():
     vm = Engine(preparation="report")
     vm.step(document(event()))
@@ -1863,7 +1890,7 @@ def test_an_event_that_a_rule_ignored_was_announced_before_the_rule_changed():
 
 
 def late(lead_time=None, windows=(), action="prepare"):
-    return parse_rules([{"action": action, "lead_time": lead_time, "windows": list(windows)}])
+    return parse_rules([{"action": action, "lead_time": lead_time, "windows": list(windows) or None}])
 
 
 def at(vm):
@@ -1953,7 +1980,7 @@ def test_an_event_that_a_rule_acknowledged_waits_for_no_moment_of_another_rule()
         ({"acknowledge": "alone"}, ["vm1", "vm2"], 1200 - 615),
         ({"acknowledge": "never", "patience": 90.0}, ["vm1"], 1200 - 105),
         ({"acknowledge": "never", "patience": 0.8}, ["vm1"], 1200 - 75),
-        ({"acknowledge": "never", "patience": 0.8, "hook_timeout": 20.0}, ["vm1"], 1200 - 35),
+        ({"acknowledge": "never", "patience": 0.8, "hook_timeout": 20.0}, ["vm1"], 1200 - 75),
         ({"acknowledge": "never", "patience": 800.0}, ["vm1"], 1200 - 615),  # hooks cannot use more
         ({"rules": late(100), "usual": 7 * 3600.0}, ["vm1"], 1200 - 615),
         ({"acknowledge": "never", "rules": late(100)}, ["vm1"], 1200 - 100),

@@ -397,6 +397,7 @@ class World(RuleBasedStateMachine):
         for action in approvals:
             self._check_15_acknowledged_at_a_chosen_moment(action)
             self._check_1_a_controller_has_its_time(action)
+            self._check_1_every_hook_has_run(action)
         self._check_10_what_is_owed_is_remembered()
         for key in self.state.events:
             condition.condition(self.state, key, config)
@@ -882,6 +883,12 @@ class World(RuleBasedStateMachine):
             assert grace, "took over from the controller although the owner did not say so"
             assert self.wall >= action.not_before - grace, "took over from the controller before its time was over"
 
+    def _check_1_every_hook_has_run(self, action):
+        if action.decision == "prepare" and self.hooks["prepare"] != UNCONFIGURED:
+            succeeded = [job for job in self._jobs_of(action.key) if (job.phase, job.outcome) == ("prepare", "ok")]
+            if succeeded and self.options["on_failure"] != "approve":
+                assert not all(map(self._lacks_hooks, succeeded)), "acknowledged before a configured hook has run"
+
     def _is_a_preparation(self, job, event, recoveries):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
         if job.outcome == "nothing" or (job.outcome != "ok" and not job.preparation):
@@ -974,11 +981,19 @@ class World(RuleBasedStateMachine):
             retried = self.retried.get(job.key, 0) > last.asked
             assert retried or self.preparation not in ("", last.preparation), "prepared again what prepared nothing"
             return
-        assert last.outcome != "ok", "prepared again what had ended well"
+        if last.outcome == "ok":
+            assert self._lacks_hooks(last), "prepared again what had ended well"
+            assert job.key not in self.accepted, "prepared again what was acknowledged"
+            return
         later = self._moment(job.first) > self._moment(last.first)
         assert self.retried.get(job.key, 0) > last.asked or (last.outcome == "timeout" and later), (
             "prepared again what had failed"
         )
+
+    def _lacks_hooks(self, job):
+        """Whether a prepare hook was configured since."""
+        more = set(self.preparation.split("/")) - set(job.preparation.split("/"))
+        return bool(self.preparation and more)
 
     @staticmethod
     def _moment(action):

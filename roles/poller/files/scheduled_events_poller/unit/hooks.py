@@ -10,6 +10,7 @@ from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequenc
 
 from _scheduled_events.files import read_plain, write_atomically
 from _scheduled_events.runs import PHASES, WEBHOOK_HOOK
+from _scheduled_events.terms import UNKNOWN_HOOKS
 
 from .. import spool
 
@@ -46,7 +47,7 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
         if names or there is None or there:
             configured.add(phase)
         if phase == "prepare":
-            preparation = "unknown" if there is None else "/".join(sorted({*names, *there} - {WEBHOOK_HOOK}))
+            preparation = UNKNOWN_HOOKS if there is None else "/".join(sorted({*names, *there} - {WEBHOOK_HOOK}))
         absent = tuple(name for name in names if there is not None and name not in there)
         if absent:
             missing[phase] = absent
@@ -99,7 +100,10 @@ class HookRequests:
         self._seen = {name: self._seen.get(name, now) for name in names}
         if all(now - since <= UNHEARD for since in self._seen.values()):
             return ""
-        return "requests for hooks are not taken. Look at scheduled-events-hooks.path, and start it"
+        return (
+            "requests for hooks are not taken. Look at the units scheduled-events-hooks.path and "
+            "scheduled-events-hooks.service"
+        )
 
     def result(self, request_id: str) -> Optional[spool.RunResult]:
         """The result of a run, if it has ended."""
