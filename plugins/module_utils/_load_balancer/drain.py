@@ -211,7 +211,7 @@ class Drain:
     def _take_out_again(self) -> Result:
         """Undo what this return did after another holder had come.
 
-        That one may return at any moment, so this is a drain and a return of its own.
+        That one may return at any moment, so this is another drain and another return.
         """
         self.noted = self._ask("held", found=dict(self.found), wait=self.noted_wait())
         self.stage = {}

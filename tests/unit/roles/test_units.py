@@ -76,13 +76,12 @@ def test_no_line_of_the_owner_that_says_who_manages_a_file_counts_as_one_of_the_
     assert [line for line in text.splitlines() if "[x] = y" in line] in ([], ["# [x] = y"])
 
 
-@pytest.mark.parametrize(
-    ("name", "when"), [("hooks", "on-failure"), ("hook@", "on-abnormal"), ("webhooks", "on-failure")]
-)
-def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, when):
+@pytest.mark.parametrize(("name", "prevented"), [("hooks", None), ("hook@", ["2 74"]), ("webhooks", None)])
+def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, prevented):
     found = unit(f"{POLLER}{name}.service.j2")
     again = ["Restart", "RestartSec", "StartLimitIntervalSec"]
-    assert [found.get(each) for each in again] == [[when], ["1"], ["0"]]
+    assert [found.get(each) for each in again] == [["on-failure"], ["1"], ["0"]]
+    assert found.get("RestartPreventExitStatus") == prevented  # no id of a run; hooks without a result
     assert found.get("Type") != ["oneshot"]  # which systemd 239 does not load then
 
 
@@ -109,8 +108,9 @@ def test_the_poller_has_the_path_of_requests_started_again():
     )
 
 
-def test_the_dispatcher_of_hooks_starts_where_tmp_is_full():
-    found = unit(f"{POLLER}hooks.service.j2")
+@pytest.mark.parametrize("name", ["hooks", "poller", "webhooks"])
+def test_a_unit_starts_where_tmp_is_full_or_read_only(name):
+    found = unit(f"{POLLER}{name}.service.j2")
     # PrivateDevices= makes a directory in /tmp up to systemd 252, as PrivateTmp= does without these paths.
     assert (found["InaccessiblePaths"], found.get("PrivateDevices")) == (["-/tmp -/var/tmp"], None)
 

@@ -16,12 +16,13 @@ def test_a_dispatcher_that_lacks_something_now_ends_with_one_line():
 
 
 @pytest.mark.parametrize("command", ["run", "ended"])
-def test_a_run_whose_result_cannot_be_stored_ends_with_one_line(root_side, command):
+def test_a_run_whose_result_cannot_be_stored_ends_with_one_line_and_for_good(root_side, command, capsys):
     root_side.accept()
     pathlib.Path(root_side.directories.results).rmdir()
     pathlib.Path(root_side.directories.results).touch()
     options = [f"--{name.replace('_', '-')}-directory={path}" for name, path in root_side.directories._asdict().items()]
-    said = main.main([*options, command, root_side.run_id])
+    assert main.main([*options, command, root_side.run_id]) == 74
+    [said] = capsys.readouterr().err.splitlines()
     assert said.startswith(f"{root_side.run_id}: its result cannot be stored: [Errno 17] File exists: ")
     assert root_side.jobs() == [root_side.run_id]
 

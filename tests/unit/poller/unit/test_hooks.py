@@ -38,7 +38,7 @@ def test_a_request_is_replaced_by_its_repetition(root_side, requests):
 def test_requests_that_nothing_takes_are_noticed(root_side, requests):
     requests.ask(root_side.job())
     assert [requests.unheard(now) for now in (100.0, 110.0)] == ["", ""]
-    assert "Look at scheduled-events-hooks.path" in requests.unheard(110.5)
+    assert "the units scheduled-events-hooks.path and scheduled-events-hooks.service" in requests.unheard(110.5)
     os.unlink(os.path.join(root_side.directories.requests, root_side.run_id))
     assert requests.unheard(111.0) == ""
     requests.ask(root_side.job())  # once more, and so seen first now

@@ -146,9 +146,20 @@ def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(u
 
 
 def test_polls_share_one_connection_and_the_patient_one_has_its_own(unit, imds):
+    imds.status = 500
     unit.start()
-    until(lambda: imds.polls > 5, "the sixth poll")
+    until(lambda: imds.polls > 2, "the patient poll")
+    imds.status = 200
+    until(lambda: imds.polls > 8, "more polls")
     assert len(imds.connections) == 2
+
+
+def test_an_acknowledgement_at_the_start_stays_within_the_five_requests_of_a_second(unit, imds):
+    unit.configure(interval=5, rules=[{"action": "approve"}])
+    imds.announce()
+    unit.start()
+    unit.await_acknowledgement()
+    assert (imds.polls, imds.names_asked, len(imds.posts)) == (2, 1, 1)
 
 
 def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
@@ -351,8 +362,9 @@ def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
     imds.announce()
     until(lambda: "would acknowledge it" in unit.log(), "the note")
     until(lambda: "acknowledged" in unit.command("status")[1], "the status")
-    first, event = unit.command("status")[1].splitlines()[:2]
-    assert "dry run, " in first
+    first, asks, event = unit.command("status")[1].splitlines()[:3]
+    assert first == "WARNING: dry run, nothing is done about 1 event of vm1"
+    assert asks == f"  asks {imds.url} (given)"
     assert "would be: acknowledged" in event
     imds.events = []
     until(lambda: f"{ID}: over\n" in unit.log(), "the end")

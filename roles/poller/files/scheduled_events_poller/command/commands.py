@@ -21,6 +21,7 @@ from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
 from _scheduled_events.document import ScheduledEvent, announcement, describe, parse, parse_event
+from _scheduled_events.exchange import DEFAULT_ENDPOINT
 from _scheduled_events.files import read_status
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
@@ -114,7 +115,8 @@ def show_status(chosen: argparse.Namespace) -> int:
         for event in read["events"]:
             event["said"] = _said(event, places(chosen).directories)
         lines = [line for event in read["events"] for line in _event_lines(event)]
-        if read["endpoint_source"] not in (None, GIVEN):
+        # An endpoint of the owner may be that of an emulator.
+        if read["endpoint_source"] and (read["endpoint_source"], read["endpoint"]) != (GIVEN, DEFAULT_ENDPOINT):
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
         if read["drill"] or read["drill_problem"]:
             lines.insert(0, f"  drill: {read['drill_problem'] or 'its event is added to those of the service'}")

@@ -17,6 +17,8 @@ from _scheduled_events.runs import parse_run_id
 
 from ..spool import Directories
 
+NOT_STORED = 74  # EX_IOERR; the unit does not start such a run again, whose hooks may have ended
+
 
 def main(arguments: List[str]) -> Union[int, str]:
     """Carry out the command; returns an exit status, or what is wrong."""
@@ -54,5 +56,6 @@ def _run(directories: Directories, command: str, request_id: str) -> Union[int, 
         if command == "run":
             return runner.run(request_id, directories)
         return runner.ended(request_id, directories, os.environ)
-    except OSError as error:  # such as no room in /run
-        return f"{request_id}: its result cannot be stored: {error}. Without one, the poller takes it for a timeout"
+    except OSError as error:  # such as a /run that cannot be written
+        jobs.say(f"{request_id}: its result cannot be stored: {error}. Without one, the poller takes it for a timeout")
+        return NOT_STORED

@@ -298,7 +298,7 @@ def _run_hook(
     :raises HookRefused: it is not run.
     :raises Vanished: it no longer exists.
     """
-    said = ""
+    said: Optional[str] = None
     while deadline.left() > 0:
         hooks.check(name)
         status, said = _execute(hooks.path(name), job, deadline, output)
@@ -311,6 +311,8 @@ def _run_hook(
         why = said or f"exit status {TRY_AGAIN}"
         _log(output, f"{job.phase} hook {name}: not yet ({why}), again in {RETRY_PAUSE:g} s")
         clock.until(lambda: deadline.left() <= 0, within=min(RETRY_PAUSE, deadline.left()), every=TICK)
+    if said is None:
+        return TIMEOUT, "it was not started, since the deadline had passed"
     return TIMEOUT, _with("the deadline passed before it was done", said)
 
 

@@ -93,7 +93,7 @@ class Inbox:
             self._listen_to_messages(take_command)
 
     def _listen_to_messages(self, take_command: Callable[[Command], str]) -> None:
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(BlockingIOError, MemoryError):
             for _message in range(100):
                 message, sender = self._listener.recvfrom(LARGEST)
                 command = parse(message)

@@ -193,8 +193,9 @@ class Poller:
         self._polled_at, self._next_poll = now, now + gap
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
-        # At first not before the service was found, since that was a request, too.
-        if silent and (self._source.resolver.known() or self._polls.failures):
+        # Not before a poll has failed: with the requests of an acknowledgement, those of a second one are more than the
+        # service allows in a second.
+        if silent and self._polls.failures:
             self._polling.ask_patiently()
 
     def _wait(self) -> None:
@@ -337,9 +338,9 @@ class Poller:
         try:
             self._state_file.save(state)
             self._display.journal.better("state", "the state can be saved again")
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self._blocked_until = self._clock.monotonic() + DISK_PAUSE
-            problem = f"the state cannot be saved, so nothing can be done: {error}"
+            problem = f"the state cannot be saved, so nothing can be done: {error or 'no memory'}"
             self._display.journal.complain("state", problem)
         if problem != self._unsaved:
             self._display.hurry()

@@ -184,6 +184,8 @@ def _judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
 
 def _problems(known: Dict[str, Any]) -> List[str]:
     problems = []
+    if known["dry_run"] and known["events"]:
+        problems.append(f"nothing is done about {counted(len(known['events']), 'event')} of {known['vm_name']}")
     troubled = sum(1 for event in known["events"] if event["trouble"])
     if troubled:
         problems.append(f"{troubled} of {counted(len(known['events']), 'event')} of {known['vm_name']} in trouble")
