@@ -27,6 +27,7 @@ from ..plugin_utils._ansible.core import (
     is_windows,
     load_filters,
     play_id,
+    refuse_empty_options,
     temporary_directory,
 )
 from ..plugin_utils._ansible.other_host import HostLost, limited
@@ -38,7 +39,7 @@ from ..plugin_utils._ansible.strategy import (
     warning_of_few_forks,
 )
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
-from ..plugin_utils._ansible.zones import refuse_empty_options, rules_with_offsets
+from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError

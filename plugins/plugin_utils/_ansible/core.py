@@ -240,6 +240,17 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
     return ""
 
 
+def refuse_empty_options(rules: t.Any, place: str) -> None:
+    """Refuse rules with an option that has no value, as the user gave them: such a rule would count for more events.
+
+    :raises WrongValue: it names the first one.
+    """
+    for index, rule in enumerate(rules if isinstance(rules, list) else []):
+        for name, value in rule.items() if isinstance(rule, dict) else ():
+            if value is None:
+                raise WrongValue(f"{place}[{index}].{name}: expected a value, not null: give one, or remove the option")
+
+
 def refuse_variables_of_host(variables: t.Mapping[str, t.Any]) -> None:
     """Refuse facts that are variables of this collection.
 

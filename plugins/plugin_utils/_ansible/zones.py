@@ -38,17 +38,6 @@ def with_offsets(windows: t.Any, place: str) -> t.Any:
     ]
 
 
-def refuse_empty_options(rules: t.Any, place: str) -> None:
-    """Refuse rules with an option that has no value, as the user gave them: such a rule would count for more events.
-
-    :raises WrongValue: it names the first one.
-    """
-    for index, rule in enumerate(rules if isinstance(rules, list) else []):
-        for name, value in rule.items() if isinstance(rule, dict) else ():
-            if value is None:
-                raise WrongValue(f"{place}[{index}].{name}: expected a value, not null: give one, or remove the option")
-
-
 def rules_with_offsets(rules: t.Any, place: str) -> t.Any:
     """The rules with the offsets of the zones of their windows; see :func:`with_offsets`."""
     return [

@@ -49,23 +49,25 @@ class ArmAction(ActionBase):
         :raises ArmError: also without a token, and if the options are wrong.
         """
         self._require_azcollection()
-        patience = max(0.0, arguments["operation_timeout"])
+        patience: float = max(0.0, arguments["operation_timeout"])
         credentials = arguments["credentials"]
         cloud = credentials.get("cloud_environment") or os.environ.get("AZURE_CLOUD_ENVIRONMENT") or "AzureCloud"
         if cloud not in CLOUDS:
             raise ArmError(f"cloud_environment is {cloud}, expected {', '.join(CLOUDS)}. Give one of these")
 
+        def within(least: float) -> float:
+            return min(ANSWERS_WITHIN, max(least, patience), left())
+
         def token(subscription: str) -> Token:
             options = {"subscription_id": subscription, **credentials, "scopes": [f"{CLOUDS[cloud]}/.default"]}
             try:
-                seconds = min(ANSWERS_WITHIN, max(LEAST_FOR_TOKEN, patience), left())
-                answer = control_node.run(LOGIN, options, within=max(1.0, seconds))
+                answer = control_node.run(LOGIN, options, within=max(1.0, within(LEAST_FOR_TOKEN)))
             except OtherHostError as error:
                 raise ArmError(str(error)) from error
             return Token(answer["access_token"], float(answer["expires_on"]))
 
         def send_in_time(*request: t.Any) -> ArmAnswer:
-            seconds = min(ANSWERS_WITHIN, max(LEAST_FOR_ANSWER, patience), left())
+            seconds = within(LEAST_FOR_ANSWER)
             if seconds <= 0:
                 raise TimeoutError("no time is left to send it")
             with limited(self._task, seconds):

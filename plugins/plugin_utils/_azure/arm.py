@@ -34,11 +34,8 @@ CONFLICT_CODES = (
     "ReferencedResourceNotProvisioned",
     "RetryableError",
 )
-REFUSALS = (
-    "MissingSubscriptionRegistration",
-    "ReadOnlyDisabledSubscription",
-    "ScopeLocked",
-)  # answered as conflicts, and lasting
+# Answered as conflicts, and lasting
+REFUSALS = ("MissingSubscriptionRegistration", "ReadOnlyDisabledSubscription", "ScopeLocked")
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_SILENCE = 60.0  # seconds for which a request without an answer is repeated
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most

@@ -17,6 +17,7 @@ import math
 import typing as t
 from pathlib import Path
 
+from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import Occupied, locked
 from .._ansible.run import digest, keep_file, kept
@@ -29,7 +30,7 @@ HURRY = 60.0  # seconds that a host has at least, if it waits for the orders of 
 Desired = t.Dict[str, t.Any]
 
 
-class OrderFailed(Exception):
+class OrderFailed(DrainError):
     """The order was carried out, maybe by another host, and it failed. The message is that of the failure.
 
     :ivar sent: whether something may have been changed.
@@ -96,8 +97,9 @@ class Orders:
                 known = kept(path)
                 if 0 <= self._clock.monotonic() - known["at"] <= at_most:
                     return dict(known["body"])
-            if failed.exists() and kept(failed)["at"] > began:
-                raise ArmError(kept(failed)["problem"])
+            failure = kept(failed) if failed.exists() else {}
+            if failure and failure["at"] > began:
+                raise ArmError(failure["problem"])
             try:
                 return self.note(read())
             except ArmError as error:

@@ -23,14 +23,6 @@ WRITTEN, FAILED_STATES = "Succeeded", ("Failed", "Canceled")
 Body = t.Dict[str, t.Any]
 
 
-class Unfulfilled(DrainError):
-    """An order was not carried out. ``sent``: whether something may have been changed."""
-
-    def __init__(self, text: str, *, sent: bool) -> None:
-        super().__init__(text)
-        self.sent = sent
-
-
 def provisioning_state(body: Body) -> str:
     """The progress of Azure with the last change."""
     return str((body.get("properties") or {}).get("provisioningState") or WRITTEN)
@@ -53,14 +45,15 @@ def bring(
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
     api_version = pools.api_version_of(target)
-    give_up_at, sent, accepted, again_at = arm.clock.monotonic() + timeout, False, False, 0.0
+    give_up_at, sent = arm.clock.monotonic() + timeout, False
+    again_at = 0.0  # when to send a change once more that Azure has accepted; 0: it has accepted none
     try:
         while True:
             state, wanted = provisioning_state(body), change(body)
             problem, pause = f"its provisioning state is {state}", LOOK_AGAIN_AFTER
             if wanted is None and (state == WRITTEN or not sent):
                 return sent
-            if accepted and state in FAILED_STATES:
+            if again_at and state in FAILED_STATES:
                 raise ArmError(
                     f"Azure could not change {target}: its provisioning state is {state}. Check the activity log of "
                     "the resource, and run it again"
@@ -71,8 +64,8 @@ def bring(
                     if now >= again_at:
                         # It has the etag that was read, so Azure refuses it if another client wrote in between.
                         arm.write("PUT", target, api_version, wanted)
-                        pause = 0.0 if not accepted else LOOK_AGAIN_AFTER
-                        sent, accepted, again_at = True, True, now + LOOK_AGAIN_AFTER
+                        pause = LOOK_AGAIN_AFTER if again_at else 0.0
+                        sent, again_at = True, now + LOOK_AGAIN_AFTER
                 except ArmError as error:
                     if not (error.conflict or error.fleeting):
                         raise
@@ -152,7 +145,7 @@ class Resources:
     def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 
-        :raises Unfulfilled: some could not be carried out. The others were.
+        :raises OrderFailed: some could not be carried out. The others were.
         """
         changed, sent, problems = False, False, []
         for target, own in _by_target(desired).items():
@@ -162,7 +155,7 @@ class Resources:
                 problems.append(str(failure))
                 sent |= failure.sent
         if problems:
-            raise Unfulfilled("; ".join(problems), sent=changed or sent)
+            raise OrderFailed("; ".join(problems), sent=changed or sent)
         return changed
 
     def without_place(self, keys: t.Iterable[str]) -> list[str]:

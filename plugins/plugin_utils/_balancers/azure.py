@@ -13,8 +13,9 @@ from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.text import shown
 from .._azure.arm import ArmError
+from .._azure.orders import OrderFailed
 from .._azure.pools import Me, PoolMember
-from .._azure.resources import FRESH_FOR, ApplicationGateway, LoadBalancer, Resources, Unfulfilled
+from .._azure.resources import FRESH_FOR, ApplicationGateway, LoadBalancer, Resources
 
 
 class Pooled(Drain):
@@ -68,7 +69,7 @@ class Pooled(Drain):
     def notice(self) -> None:
         try:
             self.changed |= self._resources.fulfil(self._host, self.stage["desired"])
-        except Unfulfilled as failure:
+        except OrderFailed as failure:
             if self.stage["first"] and not failure.sent:
                 self._forget_drain()
             raise

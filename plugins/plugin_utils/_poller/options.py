@@ -18,8 +18,8 @@ import typing as t
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
 from ...module_utils._scheduled_events.terms import CONTROLLER
-from .._ansible.core import typed_values
-from .._ansible.zones import refuse_empty_options, rules_with_offsets
+from .._ansible.core import refuse_empty_options, typed_values
+from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}

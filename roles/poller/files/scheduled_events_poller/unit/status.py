@@ -184,11 +184,12 @@ def _judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
 
 def _problems(known: Dict[str, Any]) -> List[str]:
     problems = []
+    events = f"{counted(len(known['events']), 'event')} of {known['vm_name']}"
     if known["dry_run"] and known["events"]:
-        problems.append(f"nothing is done about {counted(len(known['events']), 'event')} of {known['vm_name']}")
+        problems.append(f"nothing is done about {events}")
     troubled = sum(1 for event in known["events"] if event["trouble"])
     if troubled:
-        problems.append(f"{troubled} of {counted(len(known['events']), 'event')} of {known['vm_name']} in trouble")
+        problems.append(f"{troubled} of {events} in trouble")
     for phase, names in known["missing_hooks"].items():
         missing = ", ".join(names)
         problems.append(f"the {phase} hooks {missing} are configured but missing. Run the role poller again")

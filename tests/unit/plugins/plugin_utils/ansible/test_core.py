@@ -22,6 +22,7 @@ from ansible.plugins.loader import connection_loader, shell_loader
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
+from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.plugin_utils._ansible import core
 
 pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
@@ -236,3 +237,12 @@ def test_a_slip_in_a_name_is_answered_with_a_name_that_has_an_effect(name):
 @pytest.mark.parametrize(("name", "is_slip"), [("poller_acknowledgement", True), ("poller_acknowledge_by_hand", False)])
 def test_a_longer_form_of_the_name_of_an_option_is_a_slip(name, is_slip):
     assert bool(core.misspelled({name: "never"}, ["poller_acknowledge"], "poller")) is is_slip
+
+
+@pytest.mark.parametrize("name", ["event_types", "windows", "max_duration"])
+def test_a_rule_with_an_option_without_a_value_is_refused_before_it_counts_for_every_event(name):
+    with pytest.raises(
+        WrongValue, match=rf"^x\[1\].{name}: expected a value, not null: give one, or remove the option"
+    ):
+        core.refuse_empty_options([{"action": "ignore"}, {"action": "approve", name: None}], "x")
+    core.refuse_empty_options([{"action": "approve", "event_types": ["Freeze"]}], "x")

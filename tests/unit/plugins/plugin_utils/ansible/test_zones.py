@@ -11,9 +11,9 @@ import zoneinfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils._scheduled_events.checks import WrongValue, check
+from plugins.module_utils._scheduled_events.checks import check
 from plugins.module_utils._scheduled_events.time_windows import DAYS, WINDOWS
-from plugins.plugin_utils._ansible.zones import YEARS, refuse_empty_options, rules_with_offsets, with_offsets
+from plugins.plugin_utils._ansible.zones import YEARS, rules_with_offsets, with_offsets
 
 # With changes at midnight, of half an hour, at other moments each year, with and without summer time.
 ZONES = [
@@ -98,12 +98,3 @@ def test_a_table_of_a_zone_is_the_same_at_each_run():
     [second] = with_offsets([{"timezone": "Europe/Berlin"}], "b")
     assert first == second
     assert first["offsets"].startswith("0=3600 1711846800=7200 1729990800=3600 ")
-
-
-@pytest.mark.parametrize("name", ["event_types", "windows", "max_duration"])
-def test_a_rule_with_an_option_without_a_value_is_refused_before_it_counts_for_every_event(name):
-    with pytest.raises(
-        WrongValue, match=rf"^x\[1\].{name}: expected a value, not null: give one, or remove the option"
-    ):
-        refuse_empty_options([{"action": "ignore"}, {"action": "approve", name: None}], "x")
-    refuse_empty_options([{"action": "approve", "event_types": ["Freeze"]}], "x")

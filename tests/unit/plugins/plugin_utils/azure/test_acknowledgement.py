@@ -109,7 +109,7 @@ def test_throttling_and_moments_without_service_are_waited_out(arm, stand_in, id
 @pytest.mark.parametrize(
     ("status", "code", "advice"),
     [
-        (401, "InvalidAuthenticationToken", r"\. Check the identity of the control node, its tenant"),
+        (401, "ExpiredAuthenticationToken", r"\. Check the identity of the control node, its tenant"),
         (403, "AuthorizationFailed", r"\. Give the identity of the control node the role"),
         (403, "RequestDisallowedByPolicy", "$"),
     ],
