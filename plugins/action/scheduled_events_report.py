@@ -22,7 +22,7 @@ from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._report.audit import compare
 from ..plugin_utils._report.data import as_json, as_junit, as_otlp
-from ..plugin_utils._report.gather import collection_version, histories_of, vm_ids_of, vm_names_of
+from ..plugin_utils._report.gather import collection_version, histories_of, variable_of, vm_names_of
 from ..plugin_utils._report.page import page
 from ..plugin_utils._report.story import tell
 
@@ -57,7 +57,7 @@ class ActionModule(ArmAction):
         audit = None
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
-            ids = vm_ids_of(hosts, variables["hostvars"])
+            ids = variable_of(hosts, variables["hostvars"], "id")  # as azure.azcollection.azure_rm sets it
             since = made - options["audit"]["days"] * 86400.0
             audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)
             story = story.since(since)  # the histories were read from before, for events that Azure has announced early

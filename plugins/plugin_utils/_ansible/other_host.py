@@ -100,9 +100,6 @@ class HostVariables:
         self._templar = Templar(loader=action._loader, variables=self._raw)
         self.of_own_host = action._templar.available_variables
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._raw
-
     def __iter__(self) -> t.Iterator[str]:
         return iter(self._raw)
 
@@ -110,7 +107,7 @@ class HostVariables:
         return self.of([name]).get(name, default)
 
     def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
-        raw = {name: self._raw[name] for name in names if name in self}
+        raw = {name: self._raw[name] for name in names if name in self._raw}
         return rendered(self._templar.template, raw, self._raw.get("omit"))
 
 

@@ -55,17 +55,12 @@ def vm_names_of(
 ) -> dict[str, str]:
     """By host, the name of its VM in Azure: as the inventory or the history says, or else that of the host."""
     of_facts = {host: fact.vm_name for host, facts in histories.items() for fact in facts if fact.vm_name}
-    given = _variable_of(hosts, hostvars, "scheduled_events_vm_name")
+    given = variable_of(hosts, hostvars, "scheduled_events_vm_name")
     shown_hosts = [shown(name, LONGEST_NAME) for name in hosts]
     return {host: str(given.get(host) or of_facts.get(host, host)) for host in shown_hosts}
 
 
-def vm_ids_of(hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
-    """By host, the resource id of its VM, as azure.azcollection.azure_rm sets it."""
-    return _variable_of(hosts, hostvars, "id")
-
-
-def _variable_of(
+def variable_of(
     hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], variable: str
 ) -> dict[str, t.Any]:
     """By host, the value of a variable, where it can be read."""

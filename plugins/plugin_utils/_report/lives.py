@@ -112,11 +112,6 @@ class Stretch(t.NamedTuple):
         return self.outcome not in ("", OK, NOTHING)
 
 
-def stretches_of(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
-    """The phases in the order in which they began."""
-    return tuple(each for _writer, each in runs_of(facts))
-
-
 def last_of(facts: t.Sequence[Fact]) -> dict[str, Stretch]:
     """By phase, the run that counts: the last one. Where those of several writers overlap, such as that of the unit
     and that of the job that its hook launched, the one that failed, that has not ended, or that ended last."""

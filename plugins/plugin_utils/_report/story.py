@@ -19,7 +19,7 @@ from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import NOTHING
 from ...module_utils._scheduled_events.text import counted, some
 from ...module_utils._scheduled_events.transitions import AGAIN
-from .lives import PREPARE, Stretch, last_of, lives, prepared_of, returned_of, stretches_of
+from .lives import PREPARE, Stretch, last_of, lives, prepared_of, returned_of, runs_of
 
 RECOVER = "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
@@ -373,7 +373,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         host=host,
         vm_name=_last(facts, "vm_name"),
         seen=facts[0].time,
-        stretches=stretches_of(facts),
+        stretches=tuple(each for _writer, each in runs_of(facts)),
         last=last_of(facts),
         prepared=prepared_of(facts),
         acknowledged=_time(acknowledged),
