@@ -192,7 +192,7 @@ class ActionModule(ArmAction):
 
     def _checked(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The options of the first call, complete and checked before anything is prepared."""
-        refuse_empty_options(self._task.args.get("rules"), "respond_rules")
+        refuse_empty_options(self._task.args.get("rules") or [], "respond_rules")
         checked = {
             **options,
             # Found and read before anything is prepared for which another one is needed later.

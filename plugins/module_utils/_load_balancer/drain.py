@@ -13,7 +13,7 @@ import math
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Tuple
 
 from .._scheduled_events.clock import Clock
-from .record import LONGEST_LEASE, PUT_BACK
+from .record import LONGEST_LEASE, PUT_BACK, DrainError
 
 RETURN_LEASE = 60.0  # seconds beyond the waits of a return, so that a run that lives keeps its lease
 
@@ -185,9 +185,11 @@ class Drain:
         """Put the host back as it was found, if no other holder needs it drained."""
         with self.alone():
             answer = self._ask("returning", lease=self.return_seconds() + RETURN_LEASE)
-            self.changed, self.found = bool(answer["changed"]), answer["found"]
-            if answer["todo"] != PUT_BACK:
+            self.changed, self.found = bool(answer["changed"]), self.stage.get("found", answer["found"])
+            if answer["todo"] != PUT_BACK and not self.stage:
                 return self._result(answer["msg"])
+            if answer["holders"] and answer["todo"] != PUT_BACK:
+                return self._take_out_again()
             if self.simulate:
                 msg, self.changed = self.planned_return(), True
                 return self._result(msg)
@@ -198,7 +200,7 @@ class Drain:
                     self._ask("interrupted")
                     raise
         if self.FOLLOWS_OTHERS and self.options["wait_at_most"] and not self.stage:
-            return self._result(resume={"is_ordered": True})
+            return self._result(resume={"found": dict(self.found)})
         problem = self.wait_until_back()
         self.changed = True
         if not problem and self.is_ended_by_caller():
@@ -214,11 +216,19 @@ class Drain:
         That one may return at any moment, so this is another drain and another return.
         """
         self.noted = self._ask("held", found=dict(self.found), wait=self.noted_wait())
-        self.stage = {}
-        self.seen = self.look()
-        self.take_out()
-        self.notice()
-        self.connections(0.0)
+        try:
+            self.stage = {}
+            self.seen = self.look()
+            self.take_out()
+            self.notice()
+            self.connections(0.0)
+        except Exception as error:
+            answer = self._ask("returning", lease=0.0)
+            if answer["todo"] == PUT_BACK:
+                raise
+            raise DrainError(
+                f"{error}. It may get traffic, but it {answer['msg']}. Drain it for that holder again"
+            ) from error
         self.stage = {}
         return self.restore()
 

@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
@@ -21,6 +22,7 @@ from pathlib import Path
 from ansible import constants, template
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.validation import check_type_dict
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.errors import UnsupportedError
 from ansible.parsing.dataloader import DataLoader
@@ -240,15 +242,19 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
     return ""
 
 
-def refuse_empty_options(rules: t.Any, place: str) -> None:
+def refuse_empty_options(given: t.Any, place: str) -> None:
     """Refuse rules with an option that has no value, as the user gave them: such a rule would count for more events.
 
     :raises WrongValue: it names the first one.
     """
-    for index, rule in enumerate(rules if isinstance(rules, list) else []):
-        for name, value in rule.items() if isinstance(rule, dict) else ():
-            if value is None:
-                raise WrongValue(f"{place}[{index}].{name}: expected a value, not null: give one, or remove the option")
+    with contextlib.suppress(TypeError):  # Ansible takes a text for a rule, or for a window
+        given = check_type_dict(given) if isinstance(given, str) else given
+    if given is None:
+        raise WrongValue(f"{place}: expected a value, not null: give one, or remove the option")
+    named = {f"{place}.{name}": value for name, value in given.items()} if isinstance(given, dict) else {}
+    indexed = {f"{place}[{index}]": value for index, value in enumerate(given)} if isinstance(given, list) else {}
+    for own_place, value in (named or indexed).items():
+        refuse_empty_options(value, own_place)
 
 
 def refuse_variables_of_host(variables: t.Mapping[str, t.Any]) -> None:

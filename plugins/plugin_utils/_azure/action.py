@@ -64,7 +64,10 @@ class ArmAction(ActionBase):
                 answer = control_node.run(LOGIN, options, within=max(1.0, within(LEAST_FOR_TOKEN)))
             except OtherHostError as error:
                 raise ArmError(str(error)) from error
-            return Token(answer["access_token"], float(answer["expires_on"]))
+            text = answer["access_token"].strip()  # a header with a line end is refused with a text that shows it
+            if not text:
+                raise ArmError(f"{LOGIN} gave an empty token. Check the identity of the control node, and run it again")
+            return Token(text, float(answer["expires_on"]))
 
         def send_in_time(*request: t.Any) -> ArmAnswer:
             seconds = within(LEAST_FOR_ANSWER)

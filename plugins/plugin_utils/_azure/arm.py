@@ -217,11 +217,12 @@ class Arm:
             path = quote(url, safe=string.punctuation)  # Azure allows all letters in the name of a resource group
             answer = self._send(method, f"{self._host}{path}?api-version={api_version}", headers, data)
         except OSError as error:
-            unanswered = ArmError(f"{request}: {self._host} gave no answer: {error}")
+            problem = str(error).replace(self._token.text, "(token)")
+            unanswered = ArmError(f"{request}: {self._host} gave no answer: {problem}")
             unanswered.unanswered = True
             raise unanswered from error
-        if self._token.text:  # what quotes the request must not show it
-            answer = answer._replace(body=answer.body.replace(self._token.text.encode(), b"(token)"))
+        # What quotes the request must not show it
+        answer = answer._replace(body=answer.body.replace(self._token.text.encode(), b"(token)"))
         try:
             content = json.loads(answer.body) if answer.body else None
         except (ValueError, RecursionError):
@@ -249,7 +250,8 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"
     elif answer.status in THROTTLED:
-        what_to_do = f". Azure asks for {answer.pause:.0f} s without requests. Run it again after that time"
+        asked = f"Azure asks for {answer.pause:.0f} s without requests. " if answer.pause else ""
+        what_to_do = f". {asked}Run it again later"
     elif answer.status in UNAVAILABLE:
         what_to_do = ". Run it again when Azure works again"
     return ArmError(

@@ -88,27 +88,29 @@ class Orders:
     def recall(self, at_most: float, read: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
         """The resource as a host of this run read it, or as it is read now, for all of them.
 
-        :param at_most: seconds since it was read.
+        :param at_most: how many seconds before this call it may have been read.
         :raises ArmError: it cannot be read. This is also the answer to all hosts that waited meanwhile.
         """
         path, failed, began = self._directory / "read.json", self._directory / "failed.json", self._clock.monotonic()
         with self._locked("reading"):  # not the other lock: who holds that one waits for hosts that read first
             if path.exists():
                 known = kept(path)
-                if 0 <= self._clock.monotonic() - known["at"] <= at_most:
+                if known["at"] >= began - at_most:  # maybe while this host waited
                     return dict(known["body"])
             failure = kept(failed) if failed.exists() else {}
             if failure and failure["at"] > began:
                 raise ArmError(failure["problem"])
             try:
-                return self.note(read())
+                return self.read(read)
             except ArmError as error:
                 keep_file(failed, {"at": self._clock.monotonic(), "problem": str(error)})
                 raise
 
-    def note(self, body: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Keep what was read just now."""
-        keep_file(self._directory / "read.json", {"at": self._clock.monotonic(), "body": body})
+    def read(self, read: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
+        """Read the resource now, and keep it. It is as old as its request."""
+        asked_at = self._clock.monotonic()
+        body = read()
+        keep_file(self._directory / "read.json", {"at": asked_at, "body": body})
         return body
 
     @contextlib.contextmanager

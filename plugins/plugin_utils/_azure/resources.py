@@ -34,6 +34,7 @@ def bring(
     body: Body,
     change: t.Callable[[Body], Body | None],
     *,
+    read: t.Callable[[], Body],
     timeout: float,
     setting: str,
 ) -> bool:
@@ -41,6 +42,7 @@ def bring(
 
     :param body: the resource as it was read last.
     :param change: ``change(body)`` is what to write, or None if that is not needed.
+    :param read: reads it again.
     :param setting: the option of the user for ``timeout``; empty if that is not what decides it.
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
@@ -78,7 +80,7 @@ def bring(
                     + ", and run this task again"
                 )
             arm.clock.sleep(pause)
-            body = arm.read(target, api_version)
+            body = read()
     except ArmError as error:
         error.sent = sent or not error.status  # without a status, Azure may have got the request
         raise
@@ -116,7 +118,10 @@ def protect(arm: Arm, instance: str, body: Body, *, wanted: bool, timeout: float
         policy = {"properties": {"protectionPolicy": {**_policy(body), "protectFromScaleIn": wanted}}}
         return {**policy, "etag": body["etag"]} if body.get("etag") else policy
 
-    return bring(arm, instance, body, change, timeout=timeout, setting="operation_timeout")
+    def read() -> Body:
+        return arm.read(instance, pools.api_version_of(instance))
+
+    return bring(arm, instance, body, change, read=read, timeout=timeout, setting="operation_timeout")
 
 
 def _policy(instance: Body) -> Body:
@@ -136,7 +141,7 @@ class Resources:
 
     def look(self, target: str, at_most: float) -> Body:
         """The resource, as it was ``at_most`` seconds ago or later."""
-        return self._orders(target).recall(at_most, lambda: self._read(target))
+        return self._orders(target).recall(at_most, self._reading(target))
 
     def place(self, host: str, desired: t.Mapping[str, t.Any]) -> None:
         for target, own in _by_target(desired).items():
@@ -166,7 +171,8 @@ class Resources:
 
     def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
         """Have the order for one resource carried out. If another host failed, it may only have had less time."""
-        orders, give_up_at, was_here = self._orders(target), self._arm.clock.monotonic() + self._seconds(), False
+        orders, give_up_at = self._orders(target), self._arm.clock.monotonic() + self._seconds()
+        was_here = sent = False
 
         def bring(all_desired: t.Mapping[str, t.Any]) -> bool:
             nonlocal was_here
@@ -176,7 +182,8 @@ class Resources:
         while True:
             try:
                 return orders.fulfil(host, bring)
-            except OrderFailed:
+            except OrderFailed as failure:
+                failure.sent = sent = failure.sent or sent  # another host may have sent it before
                 if was_here or self._arm.clock.monotonic() >= give_up_at:
                     raise
             orders.place(host, dict(own))
@@ -187,17 +194,16 @@ class Resources:
 
         def change(body: Body) -> Body | None:
             changed = pools.apply(target, body, desired)
-            if changed is None and provisioning_state(body) == WRITTEN:
-                orders.note(body)
-                return None
-            return changed or body
+            return None if changed is None and provisioning_state(body) == WRITTEN else changed or body
 
-        body, left = orders.recall(FRESH_FOR, lambda: self._read(target)), self._arm.left()
+        read = self._reading(target)
+        body, left = orders.recall(FRESH_FOR, read), self._arm.left()
         return bring(
             self._arm,
             target,
             body,
             change,
+            read=lambda: orders.read(read),
             timeout=max(0.0, min(self._timeout, left)),
             setting="load_balancer_azure_operation_timeout" if self._timeout <= left else "",
         )
@@ -205,8 +211,8 @@ class Resources:
     def _seconds(self) -> float:
         return max(0.0, min(self._timeout, self._arm.left()))
 
-    def _read(self, target: str) -> Body:
-        return self._arm.read(target, pools.api_version_of(target))
+    def _reading(self, target: str) -> t.Callable[[], Body]:
+        return lambda: self._arm.read(target, pools.api_version_of(target))
 
 
 class LoadBalancer:

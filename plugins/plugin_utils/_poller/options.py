@@ -79,7 +79,7 @@ def plan(
             f'poller_python: expected an absolute path of letters, digits and the characters "/._+@:,=~-", since the '
             f"first line of a program holds it, not {python!r}: set another one, such as a link to it"
         )
-    refuse_empty_options(values.get("poller_rules"), "poller_rules")
+    refuse_empty_options(values.get("poller_rules") or [], "poller_rules")
     typed = typed_values(specs, values)
     config = {name: _without_nulls(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
     config["rules"] = rules_with_offsets(config["rules"], "poller_rules")

@@ -246,3 +246,19 @@ def test_a_rule_with_an_option_without_a_value_is_refused_before_it_counts_for_e
     ):
         core.refuse_empty_options([{"action": "ignore"}, {"action": "approve", name: None}], "x")
     core.refuse_empty_options([{"action": "approve", "event_types": ["Freeze"]}], "x")
+
+
+@pytest.mark.parametrize(
+    ("rule", "place"),
+    [
+        ({"action": "hold", "windows": [{"days": None, "from": "22:00"}]}, "windows[0].days"),
+        ({"action": "hold", "windows": ['{"days": null, "from": "22:00"}']}, "windows[0].days"),
+        ({"action": "hold", "event_types": [None]}, "event_types[0]"),
+        ('{"action": "hold", "event_types": null}', "event_types"),
+        (None, ""),
+    ],
+)
+def test_an_empty_value_within_a_rule_is_refused_also_in_a_text(rule, place):
+    with pytest.raises(WrongValue) as refused:
+        core.refuse_empty_options([rule], "x")
+    assert str(refused.value).startswith(f"{'.'.join(filter(None, ['x[0]', place]))}: expected a value, not null")

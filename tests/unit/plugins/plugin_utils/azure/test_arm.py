@@ -321,6 +321,15 @@ def test_an_answer_that_quotes_the_request_does_not_show_the_token(status):
     assert TOKEN not in str(caught.value)
 
 
+def test_a_problem_of_the_connection_that_quotes_the_request_does_not_show_the_token(arm):
+    def send(*_request):
+        raise OSError(f"Invalid header value b'Bearer {TOKEN}'")
+
+    arm._send = send
+    with pytest.raises(ArmError, match=r"gave no answer: Invalid header value b'Bearer \(token\)'"):
+        arm.read(POOL, "2024-05-01")
+
+
 def test_a_token_that_azure_does_not_take_any_more_is_replaced_once(stand_in):
     tokens = iter([Token("revoked", 1e10), Token(TOKEN, 1e10)])
     arm = Arm("https://x", lambda _subscription: next(tokens), functools.partial(send, stand_in), patience=600)
@@ -330,8 +339,13 @@ def test_a_token_that_azure_does_not_take_any_more_is_replaced_once(stand_in):
 def test_a_pause_that_is_longer_than_the_timeout_is_named():
     arm = answering(429, b"")
     arm._send = lambda *_request: ArmAnswer(429, 1800.0, b"")
-    with pytest.raises(ArmError, match=r"429\. Azure asks for 1800 s without requests\. Run it again after that time"):
+    with pytest.raises(ArmError, match=r"429\. Azure asks for 1800 s without requests\. Run it again later$"):
         arm.read(POOL, "2024-05-01")
+
+
+def test_a_refusal_without_a_pause_names_none():
+    with pytest.raises(ArmError, match=r" was answered 429\. Run it again later$"):
+        answering(429, b"").read(POOL, "2024-05-01")
 
 
 @pytest.mark.parametrize("code", ["AnotherOperationInProgress", "RetryableError"])

@@ -155,7 +155,10 @@ def test_the_change_of_another_client_to_an_instance_between_read_and_write_is_k
         properties = body["properties"]
         return None if properties.get("new") else {**body, "properties": {**properties, "new": True}}
 
-    assert bring(arm, INSTANCE, before, change, timeout=60.0, setting="")
+    def read():
+        return arm.read(INSTANCE, COMPUTE_API)
+
+    assert bring(arm, INSTANCE, before, change, read=read, timeout=60.0, setting="")
     assert instance.policy == {"protectFromScaleIn": True}
 
 

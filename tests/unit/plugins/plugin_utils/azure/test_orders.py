@@ -149,25 +149,68 @@ def test_what_was_read_is_shared_as_long_as_it_is_fresh(orders, clock):
     assert orders().recall(0, read) == {"number": 3}
 
 
-def test_hosts_that_wait_while_a_read_fails_do_not_repeat_it_one_after_the_other(orders, clock, monkeypatch):
-    reads = []
+@pytest.fixture
+def waiting(orders, clock, monkeypatch):
+    """Return a function that gives the orders of a host that waits while others read."""
 
+    def make(read_by_others):
+        second = orders()
+        locked = second._locked
+
+        @contextlib.contextmanager
+        def locked_late(what):
+            clock.now += 1
+            read_by_others()
+            with locked(what):
+                yield
+
+        monkeypatch.setattr(second, "_locked", locked_late)
+        return second
+
+    return make
+
+
+@pytest.fixture
+def reads():
+    return []
+
+
+@pytest.fixture
+def fail(clock, reads):
     def fail():
         reads.append(1)
         clock.now += 900
         raise ArmError("Azure does not answer")
 
-    second = orders()
-    locked = second._locked
+    return fail
 
-    @contextlib.contextmanager
-    def locked_late(what):
-        with pytest.raises(ArmError, match="does not answer"):  # this host waits meanwhile
+
+def test_what_another_host_reads_meanwhile_is_not_read_again(orders, clock, waiting, reads, fail):
+    def read_by_others():
+        with pytest.raises(ArmError):
             orders().recall(0, fail)
-        with locked(what):
-            yield
+        assert orders().recall(0, lambda: {"number": 1})
+        clock.now += 30
 
-    monkeypatch.setattr(second, "_locked", locked_late)
+    assert waiting(read_by_others).recall(0, fail) == {"number": 1}
+    assert len(reads) == 1
+
+
+def test_what_was_read_is_as_old_as_its_request(orders, clock):
+    def read_slowly():
+        clock.now += 30
+        return {"number": 1}
+
+    orders().recall(0, read_slowly)
+    assert orders().recall(20, lambda: {"number": 2}) == {"number": 2}
+
+
+def test_hosts_that_wait_while_a_read_fails_do_not_repeat_it_one_after_the_other(orders, waiting, reads, fail):
+    def read_by_others():
+        with pytest.raises(ArmError, match="does not answer"):
+            orders().recall(0, fail)
+
+    second = waiting(read_by_others)
     with pytest.raises(ArmError, match="does not answer"):
         second.recall(0, fail)
     assert len(reads) == 1
