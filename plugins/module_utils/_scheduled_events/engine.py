@@ -255,8 +255,11 @@ class _StepBuilder:
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
+        announced = {event.key for event in document.events}
         for key, entry in list(self.runs.events.items()):
-            if key not in self._named and entry.present:
+            # After a change of the configured name, an event is over only once the service does not announce it to any name.
+            has_other_name = not entry.event.affects(self._config.vm_name) and key in announced
+            if key not in self._named and entry.present and not has_other_name:
                 self.runs.events[key] = policies.no_longer_announced(entry)
         self.reconsider_recoveries()
         for key, event in self._named.items():
@@ -309,9 +312,11 @@ class _StepBuilder:
             self.runs.report(terms.Report(key, terms.ReportKind.PROBLEM, text=problem))
 
     def advance(self, key: str, *, fresh: bool) -> None:
-        if self.runs.events[key].present:
-            self._advance_present(key)
-            self._advise(key)
+        entry = self.runs.events[key]
+        if entry.present:
+            if entry.event.affects(self._config.vm_name):
+                self._advance_present(key)
+                self._advise(key)
         elif fresh:
             self._recover(key)
         self._handle_failures(key)

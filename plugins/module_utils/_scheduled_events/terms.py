@@ -30,7 +30,7 @@ class ReportKind(Enum):
     OVER = "over"
 
 
-UNKNOWN_HOOKS = "unknown"  # in place of the names of prepare hooks, where they cannot be listed
+UNKNOWN_HOOKS = "."  # in place of the names of prepare hooks, where they cannot be listed; no hook has this name
 
 
 class Config(NamedTuple):

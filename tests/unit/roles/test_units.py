@@ -76,7 +76,10 @@ def test_no_line_of_the_owner_that_says_who_manages_a_file_counts_as_one_of_the_
     assert [line for line in text.splitlines() if "[x] = y" in line] in ([], ["# [x] = y"])
 
 
-@pytest.mark.parametrize(("name", "prevented"), [("hooks", None), ("hook@", ["2 74"]), ("webhooks", None)])
+SIGNALS = "SIGKILL SIGTERM SIGABRT SIGSEGV SIGBUS SIGILL SIGFPE SIGHUP SIGINT SIGQUIT SIGPIPE"  # those that end Python
+
+
+@pytest.mark.parametrize(("name", "prevented"), [("hooks", None), ("hook@", [f"2 74 {SIGNALS}"]), ("webhooks", None)])
 def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, prevented):
     found = unit(f"{POLLER}{name}.service.j2")
     again = ["Restart", "RestartSec", "StartLimitIntervalSec"]

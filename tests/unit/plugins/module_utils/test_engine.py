@@ -414,12 +414,36 @@ def test_a_hook_that_is_configured_before_the_acknowledgement_runs_before_it():
     vm = Engine(preparation="drain", acknowledge="never")
     vm.step(document(event(NotBefore=None)))
     vm.step(None, ok(run("prepare", 1)))
-    vm.configure(preparation="drain/flush", acknowledge="alone")
+    vm.configure(preparation="drain/unknown", acknowledge="alone")
     assert vm.step(document(event(NotBefore=None))) == [run("prepare", 2)]
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
-@pytest.mark.parametrize("preparation", ["drain", "unknown"])
+def test_a_hook_that_is_renamed_before_the_acknowledgement_runs_before_it():
+    vm = Engine(preparation="drain", acknowledge="never")
+    vm.step(document(event(NotBefore=None)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(preparation="leave", acknowledge="alone")
+    assert vm.step(document(event(NotBefore=None))) == [run("prepare", 2)]
+
+
+def test_hooks_that_failed_do_not_run_again_because_one_is_added():
+    vm = Engine(preparation="drain", hooks=frozenset(["prepare"]))
+    vm.step(document(event(NotBefore=None)))
+    vm.step(None, HookResult(run("prepare", 1), "failed"))
+    vm.configure(preparation="drain/unknown")
+    assert vm.step(document(event(NotBefore=None))) == []
+
+
+def test_a_preparation_whose_hooks_could_not_be_listed_counts():
+    vm = Engine(preparation=terms.UNKNOWN_HOOKS, acknowledge="never")
+    vm.step(document(event(NotBefore=None)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(preparation="drain", acknowledge="alone")
+    assert vm.step(document(event(NotBefore=None))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize("preparation", ["drain", terms.UNKNOWN_HOOKS])
 def test_a_preparation_counts_without_a_hook_that_was_removed_or_while_hooks_cannot_be_listed(preparation):
     vm = Engine(preparation="drain/flush", acknowledge="never")
     vm.step(document(event(NotBefore=None)))
@@ -614,6 +638,28 @@ def test_an_event_that_no_longer_names_this_vm_is_recovered():
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
+
+
+@pytest.mark.parametrize("progress", ["prepared", "acknowledged"])
+def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is_gone(progress):
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
+    if progress == "acknowledged":
+        vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.configure(vm_name="other")
+    assert vm.step(document(event())) == vm.step(None) == []
+    vm.configure(vm_name="vm1")
+    assert vm.step(document(event())) == ([] if progress == "acknowledged" else ["approve " + ID])
+    vm.configure(vm_name="other")
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event()))
+    vm.configure(vm_name="other", hooks=ALL)
+    assert vm.step(document(event())) == vm.step(document(event(status="Started"))) == []
 
 
 @pytest.mark.parametrize("noticed_by", ["unit", "hook"])

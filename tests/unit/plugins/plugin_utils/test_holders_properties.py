@@ -259,7 +259,7 @@ class HAProxyWorld(World):
 
 
 class AzureWorld(World):
-    """The pool and the resources at once, as the code under test sees them. Each holder has a run of its own.
+    """The pool and the resources at once, as the code under test sees them. Each holder is a run.
 
     :ivar wait_at_most: seconds of a call, if there are several for a drain or a return.
     :ivar slow: seconds until Azure carries out an order, by holder.

@@ -55,7 +55,8 @@ def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_w
         assert unit.command("status")[:2] == (1, f"WARNING: recover.d/10-hook: {problem}\n{asks}")
     os.remove(path)
     os.mkdir(unit.path("hooks/restore"))  # of the owner
-    for name in ("recover", "Recover.d", "recovery.d"):
+    open(unit.path("hooks/recovery"), "w").close()
+    for name in ("recover", "Recover.d", "recovery.d", "recover_d"):
         os.mkdir(unit.path(f"hooks/{name}"))
         problem = f"{name}: no hook there is run, expected hooks in recover.d. Move them"
         assert unit.command("status")[:2] == (1, f"WARNING: {problem}\n{asks}")

@@ -59,6 +59,7 @@ SLURM = {
 RUNNER = {
     "systemctl": """
         case "$*" in
+            *LoadState*) cat loaded 2> /dev/null || echo loaded ;;
             *ActiveState*) cat state 2> /dev/null || echo active ;;
             *KillSignal*) cat signal 2> /dev/null || echo 3 ;;
             *KillMode*) echo mixed ;;
@@ -306,6 +307,15 @@ def test_a_runner_whose_jobs_systemd_would_end_is_not_stopped(host, setting, val
     assert host.run("gitlab-runner-prepare") == "failed"
     assert host.reason.startswith("10-hook: systemd would end the jobs: set KillSignal=SIGQUIT")
     assert "systemctl stop gitlab-runner" not in host.calls()
+
+
+@pytest.mark.parametrize("loaded", ["not-found", "masked", "error"])
+def test_a_runner_that_is_not_a_unit_of_this_host_is_not_said_to_be_stopped(host, loaded):
+    host.install("gitlab-runner")
+    host.write("loaded", loaded)
+    host.write("state", "inactive")
+    assert host.run("gitlab-runner-prepare") == "failed"
+    assert host.reason == "10-hook: there is no unit gitlab-runner: correct its name in this hook"
 
 
 @pytest.mark.parametrize("limit", ["2h", "1d 1h 30min", "infinity"])

@@ -33,7 +33,7 @@ GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 OLDER_PAUSE = 0.2  # seconds between two looks at an older run of the event
 TICK = 1.0  # seconds within which a changed deadline or clock is noticed
 
-_MEANT = re.compile(r"[a-z]+(\.d)?\Z", re.I)  # what may be meant for the directory of a phase, as recovery.d
+_MEANT = re.compile(r"[a-z]+([._-]?d)?\Z", re.I)  # what may be meant for the directory of a phase, as recovery.d
 
 # The kernel refuses to start a program with a variable of 128 KiB with its name, or with more than 2 MiB of arguments
 # and variables (a quarter of the usual limit of the stack), which those of an event together do not reach.
@@ -141,7 +141,8 @@ def refused(hooks_directory: str) -> Iterator[str]:
     names = sorted(os.listdir(hooks_directory))
     for phase in PHASES:
         for name in names:
-            if _MEANT.match(name) and name[:4].lower() == phase[:4] and name != f"{phase}.d":
+            is_meant = _MEANT.match(name) and name[:4].lower() == phase[:4] and name != f"{phase}.d"
+            if is_meant and os.path.isdir(os.path.join(hooks_directory, name)):
                 yield f"{name}: no hook there is run, expected hooks in {phase}.d. Move them"
         hooks = HookSet(hooks_directory, phase)
         for name in hooks.names:
