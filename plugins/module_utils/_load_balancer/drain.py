@@ -185,7 +185,7 @@ class Drain:
         """Put the host back as it was found, if no other holder needs it drained."""
         with self.alone():
             answer = self._ask("returning", lease=self.return_seconds() + RETURN_LEASE)
-            self.changed, self.found = bool(answer["changed"]), self.stage.get("found", answer["found"])
+            self.changed, self.found = bool(answer["changed"]), (self.stage or answer)["found"]
             if answer["todo"] != PUT_BACK and not self.stage:
                 return self._result(answer["msg"])
             if answer["holders"] and answer["todo"] != PUT_BACK:

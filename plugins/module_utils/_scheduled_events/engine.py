@@ -257,7 +257,7 @@ class _StepBuilder:
                 self._named.setdefault(event.key, event)
         announced = {event.key for event in document.events}
         for key, entry in list(self.runs.events.items()):
-            # After a change of the configured name, an event is over only once the service does not announce it to any name.
+            # After a change of the configured name, an event is over only once it is not announced to any name.
             has_other_name = not entry.event.affects(self._config.vm_name) and key in announced
             if key not in self._named and entry.present and not has_other_name:
                 self.runs.events[key] = policies.no_longer_announced(entry)

@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from _scheduled_events.runs import WEBHOOK_HOOK
+from _scheduled_events.terms import UNKNOWN_HOOKS
 from scheduled_events_poller.spool import MAX_RESULT, RunResult, format_result, parse_request
 from scheduled_events_poller.unit.hooks import HookRequests, phases
 
@@ -168,7 +169,7 @@ def test_a_directory_of_prepare_hooks_that_cannot_be_read_is_left_to_root(root_s
     os.rmdir(os.path.join(root_side.directories.hooks, "prepare.d"))
     with open(os.path.join(root_side.directories.hooks, "prepare.d"), "w"):
         pass
-    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, "unknown")
+    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, UNKNOWN_HOOKS)
 
 
 def test_a_set_of_hooks_behind_a_link_counts(root_side, tmp_path):
