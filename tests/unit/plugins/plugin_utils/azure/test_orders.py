@@ -196,6 +196,12 @@ def test_what_another_host_reads_meanwhile_is_not_read_again(orders, clock, wait
     assert len(reads) == 1
 
 
+def test_what_was_read_before_the_clock_began_again_is_read_again(orders, clock):
+    orders().recall(0, lambda: {"number": 1})
+    clock.now = 5.0
+    assert orders().recall(60, lambda: {"number": 2}) == {"number": 2}
+
+
 def test_what_was_read_is_as_old_as_its_request(orders, clock):
     def read_slowly():
         clock.now += 30
