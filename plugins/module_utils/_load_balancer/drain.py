@@ -186,10 +186,11 @@ class Drain:
         with self.alone():
             answer = self._ask("returning", lease=self.return_seconds() + RETURN_LEASE)
             self.changed, self.found = bool(answer["changed"]), (self.stage or answer)["found"]
-            if answer["todo"] != PUT_BACK and not self.stage:
-                return self._result(answer["msg"])
-            if answer["holders"] and answer["todo"] != PUT_BACK:
-                return self._take_out_again()
+            if answer["todo"] != PUT_BACK:
+                if not self.stage:
+                    return self._result(answer["msg"])
+                if answer["holders"]:  # else its own order may still be to be carried out
+                    return self._take_out_again()
             if self.simulate:
                 msg, self.changed = self.planned_return(), True
                 return self._result(msg)

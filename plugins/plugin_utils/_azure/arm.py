@@ -250,8 +250,9 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"
     elif answer.status in THROTTLED:
-        asked = f"Azure asks for {answer.pause:.0f} s without requests. " if answer.pause else ""
-        what_to_do = f". {asked}Run it again later"
+        what_to_do = ". Run it again later"
+        if answer.pause:
+            what_to_do = f". Azure asks for {answer.pause:.0f} s without requests. Run it again after that time"
     elif answer.status in UNAVAILABLE:
         what_to_do = ". Run it again when Azure works again"
     return ArmError(

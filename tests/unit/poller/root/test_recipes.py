@@ -315,7 +315,7 @@ def test_a_runner_that_is_not_a_unit_of_this_host_is_not_said_to_be_stopped(host
     host.write("loaded", loaded)
     host.write("state", "inactive")
     assert host.run("gitlab-runner-prepare") == "failed"
-    assert host.reason == "10-hook: there is no unit gitlab-runner: correct its name in this hook"
+    assert host.reason == "10-hook: gitlab-runner is not a unit of this host: correct its name in this hook"
 
 
 @pytest.mark.parametrize("limit", ["2h", "1d 1h 30min", "infinity"])

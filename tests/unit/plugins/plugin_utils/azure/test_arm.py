@@ -339,7 +339,7 @@ def test_a_token_that_azure_does_not_take_any_more_is_replaced_once(stand_in):
 def test_a_pause_that_is_longer_than_the_timeout_is_named():
     arm = answering(429, b"")
     arm._send = lambda *_request: ArmAnswer(429, 1800.0, b"")
-    with pytest.raises(ArmError, match=r"429\. Azure asks for 1800 s without requests\. Run it again later$"):
+    with pytest.raises(ArmError, match=r"429\. Azure asks for 1800 s without requests\. Run it again after that time"):
         arm.read(POOL, "2024-05-01")
 
 
