@@ -226,7 +226,8 @@ class _StepBuilder:
             first = runs.pop("recover").first
         if policies.has_failed(entry, "prepare"):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
-        elif policies.prepared_nothing(entry):  # what can prepare has to run again, and has still done nothing
+        elif policies.prepared_nothing(entry) and runs["prepare"].preparation != policies.ABSENT:
+            # What can prepare has to run again, and has still done nothing.
             runs["prepare"] = runs["prepare"]._replace(preparation="")
         if runs != entry.runs or waits:
             # What has to be prepared first still waits for its window with the acknowledgement.

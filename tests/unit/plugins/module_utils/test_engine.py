@@ -655,14 +655,16 @@ def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared()
     assert vm.step(document(event())) == vm.step(document(event(status="Started"))) == []
 
 
+@pytest.mark.parametrize("commands", [[], [Retry(ID.lower())]], ids=["", "retried"])
 @pytest.mark.parametrize("noticed_by", ["unit", "hook"])
-def test_what_prepared_nothing_while_its_event_was_gone_runs_again_for_the_event_announced_again(noticed_by):
+def test_what_prepared_nothing_while_its_event_was_gone_runs_again_for_the_event_announced_again(noticed_by, commands):
     unit = Engine()
     other = event(OTHER_ID)  # which keeps this VM from its recovery
     assert unit.step(document(event())) == [run("prepare", 1)]
     if noticed_by == "unit":
         unit.step(document(other))
     unit.step(document(other), nothing(run("prepare", 1)))
+    unit.step(None, *commands)
     assert unit.step(document(event(), other)) == [run("prepare", 3)]
     # A new run, since what others did may be undone: a job of a controller notices, too, and recovers the VMs.
     assert (unit.hooks()[0].first_run, unit.hooks()[0].undone) == (run("prepare", 3), True)
