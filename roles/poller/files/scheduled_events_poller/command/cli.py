@@ -186,7 +186,3 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("drill-directory", announced.DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
