@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 import typing as t
+from html import escape
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
 from ...module_utils._scheduled_events.text import counted, some
@@ -103,7 +103,7 @@ def _head(story: Story, *, made: float, version: str) -> str:
     )
     hosts = counted(len(story.hosts), "host")
     unread = "".join(
-        f"<p>The history of {_text(host)} is incomplete: {_text('; '.join(reasons)[:300])}</p>"
+        f"<p>The history of {escape(host)} is incomplete: {escape('; '.join(reasons)[:300])}</p>"
         for host, reasons in sorted(story.unread.items())[:20]
     )
     return f"""<!DOCTYPE html>
@@ -112,15 +112,15 @@ def _head(story: Story, *, made: float, version: str) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="generator" content="maintops.scheduled_events {_text(version)}">
+<meta name="generator" content="maintops.scheduled_events {escape(version)}">
 <title>Maintenance report</title>
 <style>{STYLE}</style>
 </head>
 <body>
 <main>
 <h1>Maintenance report</h1>
-<p class="soft">{_moment(made)} UTC · {hosts} · maintops.scheduled_events {_text(version)} · all times are UTC</p>
-<p class="{kind}">{_text(story.verdict)}</p>
+<p class="soft">{_moment(made)} UTC · {hosts} · maintops.scheduled_events {escape(version)} · all times are UTC</p>
+<p class="{kind}">{escape(story.verdict)}</p>
 {unread}
 <p class="legend">{keys}<span>solid line: acknowledged</span><span>dashed line: NotBefore</span></p>
 """
@@ -131,7 +131,7 @@ def _audit(audit: Audit) -> str:
     policies = [(text, str(len(hosts)), some(hosts)) for text, hosts in audit.policies.items()]
     return f"""<section>
 <h2>Audit</h2>
-<p class="{"soft" if audit.is_good else "finding"}">{_text(audit.verdict)}</p>
+<p class="{"soft" if audit.is_good else "finding"}">{escape(audit.verdict)}</p>
 {_table(("row",), [(reason,) for reason in audit.unreadable[:MOST]])}{_table(Finding._fields, audit.findings)}
 {_table(("coverage", "count", "names"), coverage)}{_table(("policy", "count", "hosts"), policies)}</section>
 """
@@ -143,7 +143,7 @@ def _table(heads: t.Sequence[str], lines: t.Sequence[t.Sequence[str]]) -> str:
         return ""
     rows, size = [], 0
     for line in lines:
-        row = f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in line)}</tr>"
+        row = f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>"
         size += len(row.encode())
         if size > LARGEST_TABLE:
             break
@@ -168,15 +168,15 @@ def _event(event: EventStory, lanes: t.Sequence[Lane], made: float, *, times: bo
     axis = _axis(event, made)
     rows = "".join(_lane(lane, axis, made) for lane in lanes) + (_ticks(event, axis) if lanes else "")
     if event.finding:
-        rows = f'<p class="finding">{_text(event.finding)}</p>{rows}'
+        rows = f'<p class="finding">{escape(event.finding)}</p>{rows}'
     rest = len(event.lanes) - len(lanes)
     if rest:
         vms = "1 VM is" if rest == 1 else f"{rest} VMs are"
         rows += f'<p class="soft">{vms} not drawn. The JSON report has all VMs.</p>'
     return f"""<section>
-<h2>{_text(_title(event))}</h2>
-<p class="soft"><code>{_text(event.event_id)}</code></p>
-<dl>{"".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in _figures(event))}</dl>
+<h2>{escape(_title(event))}</h2>
+<p class="soft"><code>{escape(event.event_id)}</code></p>
+<dl>{"".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in _figures(event))}</dl>
 {rows}
 {_times(event) if times else ""}</section>
 """
@@ -256,12 +256,12 @@ def _lane(lane: Lane, axis: Axis, made: float) -> str:
         shapes.append(mark(axis, lane.acknowledged, top=-2, bottom=LANE_HEIGHT + 2, style="ack"))
     if lane.not_before is not None and axis.first <= lane.not_before <= axis.last:
         shapes.append(mark(axis, lane.not_before, top=-2, bottom=LANE_HEIGHT + 2, style="due"))
-    problem = f"<em>{_text(lane.problem)}</em>" if lane.problem else ""
+    problem = f"<em>{escape(lane.problem)}</em>" if lane.problem else ""
     summary = ", ".join(filter(None, _summary(lane)))
-    label = _text(f"{lane.host}: {_said(lane)}")
+    label = escape(f"{lane.host}: {_said(lane)}")
     return (
-        f'<div class="lane"><b>{_text(lane.host)}</b><svg role="img" aria-label="{label}">{"".join(shapes)}</svg>'
-        f"<i>{_text(summary)}</i>{problem}</div>\n"
+        f'<div class="lane"><b>{escape(lane.host)}</b><svg role="img" aria-label="{label}">{"".join(shapes)}</svg>'
+        f"<i>{escape(summary)}</i>{problem}</div>\n"
     )
 
 
@@ -269,7 +269,7 @@ def _box(axis: Axis, begin: float, end: float, style: str, what: str) -> str:
     """A stretch of time."""
     left, title = axis.place(begin), f"{what}: {_moment(begin)} to {_moment(end)}"
     place = f'x="{left:g}%" y="0" width="{round(axis.place(end) - left, 1):g}%" height="{LANE_HEIGHT}"'
-    return f'<rect {place} rx="4" class="{style}"><title>{_text(title)}</title></rect>'
+    return f'<rect {place} rx="4" class="{style}"><title>{escape(title)}</title></rect>'
 
 
 def _said(lane: Lane) -> str:
@@ -300,7 +300,7 @@ def _times(event: EventStory) -> str:
     lines = [_moments_of(event, lane) for lane in event.lanes]
     heads = "".join(f"<th>{name}</th>" for name in ("host", *lines[0]))
     rows = "".join(
-        f"<tr><td>{_text(lane.host)}</td>{''.join(f'<td>{_clock(time, day)}</td>' for time in line.values())}</tr>"
+        f"<tr><td>{escape(lane.host)}</td>{''.join(f'<td>{_clock(time, day)}</td>' for time in line.values())}</tr>"
         for lane, line in zip(event.lanes, lines, strict=True)
     )
     is_open = " open" if len(event.lanes) <= 10 else ""
@@ -340,10 +340,6 @@ def _clock(time: float | None, day: str) -> str:
 def _seconds(number: float | None) -> str:
     """Rounded to what the intervals of the polls allow; the JSON report has all digits."""
     return "" if number is None else f"{number:.1f}".removesuffix(".0") + " s"
-
-
-def _text(value: str) -> str:
-    return html.escape(value)
 
 
 class Axis(t.NamedTuple):
