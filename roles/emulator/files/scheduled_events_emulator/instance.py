@@ -50,16 +50,11 @@ def find(tree: Any, path: Sequence[str]) -> Any:
     """Return what ``tree`` holds at ``path``, whose case does not matter. Raises NoSuchElement."""
     node = tree
     for part in path:
-        node = _children(node).get(part.lower())
+        children = {key.lower(): value for key, value in node.items()} if isinstance(node, dict) else {}
+        node = children.get(part.lower())
         if node is None:
             raise NoSuchElement("/".join(path))
     return node
-
-
-def _children(node: Any) -> dict[str, Any]:
-    if isinstance(node, dict):
-        return {key.lower(): value for key, value in node.items()}
-    return {str(index): value for index, value in enumerate(node)} if isinstance(node, list) else {}
 
 
 def as_json(node: Any) -> bytes | None:
