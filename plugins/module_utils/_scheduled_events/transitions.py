@@ -148,9 +148,7 @@ class _Facts:
 
     def _of_report(self, report: terms.Report, before: EventState, after: EventState) -> Iterator[history.Fact]:
         if report.kind is terms.ReportKind.ENDED:
-            run = before.runs.get(report.phase)
-            if run is None or run.outcome != RUNNING:  # it began in this step; otherwise another may have followed it
-                run = after.runs.get(report.phase) or run
+            run = before.runs.get(report.phase)  # none ends in the step in which it begins
             yield self._fact(
                 history.PHASE_ENDED,
                 after.event,
