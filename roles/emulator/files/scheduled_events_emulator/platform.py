@@ -129,8 +129,7 @@ class Platform:
     def sync(self) -> float:
         """Carry out what is due by the clock, in order, and return the emulator time."""
         moment = self.clock.now()
-        if self._timers and self._timers[0].due <= moment:
-            self._run_until(moment)
+        self._run_until(moment)
         self.now = max(self.now, moment)
         return self.now
 
