@@ -63,6 +63,12 @@ FAILED_MISSING = ConditionKind(
 RECOVERY_WAITS = ConditionKind(
     "recovery waits for another event", "over; recovery waits until another event of this VM is over"
 )
+OTHER_NAME = ConditionKind(
+    "announced to another name",
+    "no event of this VM since its name has changed; recovery runs when it is no longer announced to {detail}. To end "
+    "this now, recover the VM by hand and run 'scheduled-events clear {event_id}'",
+    trouble=True,
+)
 RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next", held=False)
 UNDER_WAY = ConditionKind("under way", "started; recovery runs when the event is over", held=False)
 STARTED_FAILED = ConditionKind(
@@ -222,6 +228,8 @@ def _gone(state: State, key: str, config: terms.Config) -> Condition:
         return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
     if entry.ran and "recover" not in config.hooks:
         return Condition(RECOVERY_UNCONFIGURED)
+    if not entry.event.affects(config.vm_name):
+        return Condition(OTHER_NAME, detail=some(entry.event.resources))
     others = (each for other, each in state.events.items() if other != key and each.present)
     if state.unnamed or any(policies.holds(each.event, each, config) for each in others):
         return Condition(RECOVERY_WAITS)

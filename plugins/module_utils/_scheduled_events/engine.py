@@ -19,7 +19,7 @@ not accepted yet, but for the pause after a failure. The caller makes one attemp
 that come meanwhile.
 """
 
-from typing import Dict, List, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from . import policies, terms
 from . import rules as decisions
@@ -116,6 +116,7 @@ class _StepBuilder:
         self.runs = HookRuns(state, now, config)
         self._state = state  # but for what the runs change
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
+        self._announced: Set[str] = set()  # the keys of all its events
         self._now = now
         self._config = config
 
@@ -256,11 +257,9 @@ class _StepBuilder:
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
-        announced = {event.key for event in document.events}
+        self._announced = {event.key for event in document.events}
         for key, entry in list(self.runs.events.items()):
-            # After a change of the configured name, an event is over only once it is not announced to any name.
-            has_other_name = not entry.event.affects(self._config.vm_name) and key in announced
-            if key not in self._named and entry.present and not has_other_name:
+            if key not in self._named and entry.present:
                 self.runs.events[key] = policies.no_longer_announced(entry)
         self.reconsider_recoveries()
         for key, event in self._named.items():
@@ -315,9 +314,8 @@ class _StepBuilder:
     def advance(self, key: str, *, fresh: bool) -> None:
         entry = self.runs.events[key]
         if entry.present:
-            if entry.event.affects(self._config.vm_name):
-                self._advance_present(key)
-                self._advise(key)
+            self._advance_present(key)
+            self._advise(key)
         elif fresh:
             self._recover(key)
         self._handle_failures(key)
@@ -370,7 +368,10 @@ class _StepBuilder:
             self.runs.begin(key, "recover")
 
     def _may_recover(self, key: str) -> bool:
-        return key not in self._named and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
+        # After a change of the configured name, an event is over only once it is not announced to any name.
+        has_name = self.runs.events[key].event.affects(self._config.vm_name)
+        announced = self._named if has_name else self._announced
+        return key not in announced and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
         entry = self.runs.events[key]

@@ -51,10 +51,10 @@ class HookRuns:
             self._give_up(key, phase)
         elif not run.issued:
             # An earlier request may have been carried out, so its times count. After its deadline no hook would run.
-            late = float("-inf") if run.not_later_than is None else self._now.wall - run.not_later_than
-            if late >= SILENCE:
-                self._withdraw(key, phase)
-            elif late < 0 and run.ask_at <= self._now.monotonic < run.ends_at:
+            is_late = run.not_later_than is not None and self._now.wall >= run.not_later_than
+            if is_late and self._now.monotonic < run.ends_at:  # a clock that has jumped leaves the runner time to see it
+                self._set_run(key, phase, run._replace(ends_at=self._now.monotonic))
+            elif run.ask_at <= self._now.monotonic < run.ends_at:
                 self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":
             self._revise(key, run)

@@ -633,19 +633,43 @@ def test_an_event_that_no_longer_names_this_vm_is_recovered():
     assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
 
 
-@pytest.mark.parametrize("progress", ["prepared", "acknowledged"])
-def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is_gone(progress):
+def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is_gone():
     vm = Engine()
     vm.step(document(event()))
     assert vm.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
-    if progress == "acknowledged":
-        vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
     vm.configure(vm_name="other")
     assert vm.step(document(event())) == vm.step(None) == []
+    vm.reboot()
+    assert vm.step(document(event(status="Started"))) == []
     vm.configure(vm_name="vm1")
-    assert vm.step(document(event())) == ([] if progress == "acknowledged" else ["approve " + ID])
+    assert vm.step(document(event(status="Started"))) == [run("started", 2)]
     vm.configure(vm_name="other")
+    assert vm.step(document(event(status="Started")), ok(run("started", 2))) == []
+    assert vm.step(document()) == [run("recover", 3)]
+
+
+def test_hooks_that_a_reboot_ended_do_not_run_again_for_an_event_of_another_name():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.configure(vm_name="other")
+    vm.reboot()
+    assert vm.step(document(event())) == vm.step(document(event(status="Started"))) == []
     assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_an_event_of_another_name_is_cleared_and_holds_no_recovery_of_the_present_name():
+    vm = Engine(vm_name="vm2")
+    own = event(OTHER_ID, resources=["vm1"])
+    vm.step(document(event(resources=["vm2"])))
+    vm.configure(vm_name="vm1")
+    assert vm.step(document(event(resources=["vm2"]), own), ok(run("prepare", 1))) == [run("prepare", 2, OTHER_ID)]
+    vm.step(None, ok(run("prepare", 2, OTHER_ID)))
+    assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 3, OTHER_ID)]
+    vm.step(None, ok(run("recover", 3, OTHER_ID)))
+    assert list(vm.state.events) == [ID.lower()]
+    vm.step(None, Clear(ID.lower()))
+    assert vm.state.events == {}
 
 
 def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared():
@@ -653,6 +677,7 @@ def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared()
     vm.step(document(event()))
     vm.configure(vm_name="other", hooks=ALL)
     assert vm.step(document(event())) == vm.step(document(event(status="Started"))) == []
+    assert vm.state.events == {}
 
 
 @pytest.mark.parametrize("commands", [[], [Retry(ID.lower())]], ids=["", "retried"])

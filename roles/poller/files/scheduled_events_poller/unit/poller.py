@@ -340,7 +340,7 @@ class Poller:
             self._display.journal.better("state", "the state can be saved again")
         except (OSError, MemoryError) as error:
             self._blocked_until = self._clock.monotonic() + DISK_PAUSE
-            problem = f"the state cannot be saved, so nothing can be done: {error or 'no memory'}"
+            problem = f"the state cannot be saved, so nothing can be done: {str(error) or 'no memory'}"
             self._display.journal.complain("state", problem)
         if problem != self._unsaved:
             self._display.hurry()
