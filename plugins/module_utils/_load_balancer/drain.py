@@ -125,6 +125,9 @@ class Drain:
         """Make the change back to what was found."""
         raise NotImplementedError
 
+    def withdraw(self) -> None:
+        """Have a change back that is not made yet not made any more."""
+
     def wait_until_back(self) -> Optional[Exception]:
         """Wait until the host is in service; why it is not."""
         raise NotImplementedError
@@ -216,6 +219,7 @@ class Drain:
 
         That one may return at any moment, so this is another drain and another return.
         """
+        self.withdraw()
         self.noted = self._ask("held", found=dict(self.found), wait=self.noted_wait())
         try:
             self.stage = {}
@@ -225,7 +229,7 @@ class Drain:
             self.connections(0.0)
         except Exception as error:
             answer = self._ask("returning", lease=0.0)
-            if answer["todo"] == PUT_BACK:
+            if answer["todo"] == PUT_BACK or not answer["holders"]:
                 raise
             raise DrainError(
                 f"{error}. It may get traffic, but it {answer['msg']}. Drain it for that holder again"

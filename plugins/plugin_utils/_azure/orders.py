@@ -65,9 +65,15 @@ class Orders:
 
     def place(self, host: str, desired: Desired) -> None:
         """Leave the order of a host; it replaces the one before."""
-        with contextlib.suppress(FileNotFoundError):
-            self._file("answers", host).unlink()
-        keep_file(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
+        with self._answering():
+            with contextlib.suppress(FileNotFoundError):
+                self._file("answers", host).unlink()
+            keep_file(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
+
+    def withdraw(self, host: str) -> None:
+        """Remove the order of a host, if it has no answer yet. What is sent now is not stopped."""
+        with self._answering(), contextlib.suppress(FileNotFoundError):
+            self._file("orders", host).unlink()
 
     def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool]) -> bool:
         """See to it that the order of a host is carried out.
@@ -114,6 +120,13 @@ class Orders:
         return body
 
     @contextlib.contextmanager
+    def _answering(self) -> t.Iterator[None]:
+        """Let no order change while it is read or answered, which takes a moment."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with locked(self._directory / "answering"):
+            yield
+
+    @contextlib.contextmanager
     def _locked(self, what: str) -> t.Iterator[None]:
         """Keep the other hosts out."""
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -135,15 +148,18 @@ class Orders:
             answer["changed"] = carry_out(desired)
         except ArmError as error:
             answer.update(problem=str(error), sent=error.sent)
-        for order in orders:
-            if kept(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
-                keep_file(self._file("answers", order["host"]), answer)
-                self._file("orders", order["host"]).unlink()
+        with self._answering():
+            for order in orders:
+                path = self._file("orders", order["host"])
+                if path.exists() and kept(path) == order:  # else it was withdrawn or replaced meanwhile
+                    keep_file(self._file("answers", order["host"]), answer)
+                    path.unlink()
 
     def _gather(self) -> list[dict[str, t.Any]]:
         """The orders, once no more are to be expected."""
         while True:
-            orders = [kept(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
+            with self._answering():
+                orders = [kept(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
             times, now = [order["at"] for order in orders], self._clock.monotonic()
             complete = len(orders) >= self._hosts or now - max(times) >= QUIET or self._left() < HURRY
             if complete or now - min(times) >= LONGEST_GATHERING + QUIET:

@@ -147,6 +147,10 @@ class Resources:
         for target, own in _by_target(desired).items():
             self._orders(target).place(host, own)
 
+    def withdraw(self, host: str, desired: t.Mapping[str, t.Any]) -> None:
+        for target in _by_target(desired):
+            self._orders(target).withdraw(host)
+
     def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 

@@ -111,6 +111,9 @@ class Pooled(Drain):
     def put_back(self) -> None:
         self._resources.place(self._host, self._in_pools(self.found))
 
+    def withdraw(self) -> None:
+        self._resources.withdraw(self._host, self.found)
+
     def wait_until_back(self) -> Exception | None:
         own = self._in_pools(self.found)
         try:

@@ -43,11 +43,12 @@ class RecordFailed(Exception):
 def record_on_host(action: ActionBase, variables: dict[str, t.Any]) -> t.Callable[[dict[str, t.Any]], Answer]:
     """Return what carries out options of the provider ``record`` on the host of a task.
 
-    It raises :class:`RecordFailed`.
+    It raises :class:`RecordFailed`, and AnsibleError if the run has ended.
     """
     own = {"directory": action._task.args["directory"]} if "directory" in action._task.args else {}
 
     def run(options: dict[str, t.Any]) -> Answer:
+        refuse_ended_run()  # the next run may hold the host for the same holder
         answer = run_for(action, "load_balancer", {"provider": "record", **own, **options}, variables)
         if answer.get("failed") or answer.get("unreachable"):
             raise RecordFailed(answer)

@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import contextlib
+import threading
 
 import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._azure import orders as orders_module
 from plugins.plugin_utils._azure.arm import ArmError
 from plugins.plugin_utils._azure.orders import HURRY, LONGEST_GATHERING, QUIET, OrderFailed, Orders
 
@@ -124,6 +126,45 @@ def test_a_second_order_of_a_host_is_carried_out_after_the_first(orders, carry_o
         orders(1).place("web1", {"a": state})
         orders(1).fulfil("web1", carry_out)
     assert carried_out == [{"a": "Down"}, {"a": "None"}]
+
+
+def test_an_order_that_comes_while_the_one_before_is_answered_is_carried_out(
+    orders, carry_out, carried_out, clock, monkeypatch
+):
+    second = threading.Thread(target=orders(1).place, args=("web1", {"a": "Down"}))
+    keep_file = orders_module.keep_file
+
+    def keep(path, content):
+        if "changed" in content and second.ident is None:
+            second.start()
+            second.join(0.2)  # as long as it can if nothing keeps it out
+        keep_file(path, content)
+
+    orders(2).place("web1", {"a": "None"})
+    clock.now += 1  # it is answered first
+    orders(2).place("web2", {"b": "None"})
+    monkeypatch.setattr(orders_module, "keep_file", keep)
+    orders(2).fulfil("web2", carry_out)
+    second.join()
+    orders(1).fulfil("web1", carry_out)
+    assert carried_out == [{"a": "None", "b": "None"}, {"a": "Down"}]
+
+
+def test_an_order_that_is_withdrawn_is_not_carried_out(orders, carry_out, carried_out):
+    for host in ("web1", "web2"):
+        orders(2).place(host, {host: "None"})
+    orders(2).withdraw("web1")
+    orders(1).fulfil("web2", carry_out)
+    assert carried_out == [{"web2": "None"}]
+
+
+def test_an_order_that_is_withdrawn_while_it_is_sent_gets_no_answer(orders):
+    orders(1).place("web1", {"a": "None"})
+    orders(1).place("web2", {"b": "None"})
+    assert orders(1).fulfil("web2", lambda _desired: orders(1).withdraw("web1") or True)
+    orders(1).withdraw("web1")
+    orders(1).place("web1", {"a": "Down"})
+    assert not orders(1).fulfil("web1", lambda _desired: False)
 
 
 def test_the_last_order_wins_for_the_same_member(orders, carry_out, carried_out, clock):

@@ -287,6 +287,53 @@ def test_a_second_drain_that_fails_is_an_error_that_says_what_the_host_gets_and_
     assert arm.states() == {"a": "None"}
 
 
+def test_no_other_host_carries_out_what_a_late_return_ordered_that_cannot_drain_the_host_again(arm, host, two, clock):
+    for each in two:
+        to_the_end(each.drain)
+    [stage1, stage2] = [each.restore({})["resume"] for each in two]
+    clock.now += 4000  # the others do not wait any longer
+    other = host(holder="operator", run="of_another_run")
+    other.drain({})
+
+    def refuse(*_):
+        raise Refused(403, "AuthorizationFailed", "may not")
+
+    arm.answers.append(refuse)
+    with pytest.raises(DrainError, match="stays drained for operator"):
+        two[0].restore(stage1)
+    arm.answers.remove(refuse)
+    two[1].restore(stage2)
+    assert arm.states() == {"a": "Down", "b": "None"}
+    other.restore({})
+    assert arm.states() == {"a": "None", "b": "None"}
+
+
+def test_a_second_drain_that_fails_for_a_holder_that_has_gone_again_is_the_error_alone(arm, host, monkeypatch):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=1)
+    web1, other = host(), host(holder="operator", run="of_another_run")
+    web1.drain({})
+    writes = []
+
+    def come_late(method, *_):
+        if method == "PUT":
+            writes.append(method)
+            if len(writes) > 1:
+                raise Refused(403, "AuthorizationFailed", "may not")
+            other.record.interrupt("respond")
+            other.record.hold("operator", {})
+
+    def leave(_drain):
+        other.record.release("operator", seconds=0)
+        other.record.forget("operator")
+
+    arm.answers.append(come_late)
+    monkeypatch.setattr(Pooled, "withdraw", leave)  # between the answer of the record and the second drain
+    with pytest.raises(DrainError, match="may not") as failure:
+        web1.restore({})
+    assert "It may get traffic" not in str(failure.value)
+    assert (web1.record.read().holders, arm.states()) == ([], {"a": "None"})
+
+
 def test_a_state_in_which_another_client_has_put_the_host_back_stays(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host()

@@ -156,6 +156,15 @@ def test_a_record_that_the_host_did_not_write_ends_the_task_with_its_answer(on_h
     assert failed.value.args[0] == on_host.answer
 
 
+def test_a_task_whose_run_has_ended_does_not_release_the_host_from_the_next_run(on_host, monkeypatch):
+    record = providers.record_on_host(action(), {})
+    record({"state": "held"})
+    monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+    with pytest.raises(AnsibleError, match="has ended"):
+        record({"state": "returning"})
+    assert len(on_host.given) == 1
+
+
 @pytest.mark.parametrize(("given", "server"), [(None, "web1"), ("blue", "blue")])
 def test_a_server_is_called_as_its_host_unless_it_has_another_name(monkeypatch, given, server):
     monkeypatch.setattr(providers, "Membership", lambda options, *_rest, simulate: (options["server"], simulate))
