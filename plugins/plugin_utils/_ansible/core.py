@@ -233,7 +233,8 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
         words = name.removeprefix(prefix)
         # Such as acknowledgement, for acknowledge.
         longer = [each for each in names if words.startswith(each) and words[len(each) :].isalpha()]
-        for near in difflib.get_close_matches(words, names, 1, NEAR) or longer:
+        swapped = [each for each in names if sorted(words) == sorted(each)]
+        for near in difflib.get_close_matches(words, names, 1, NEAR) or swapped or longer:
             if not {*near.split("_")} < {*words.split("_")} - {""}:
                 return (
                     f"{name} has no effect, expected {names[near]}. Correct the name. If it is of your own, give it "

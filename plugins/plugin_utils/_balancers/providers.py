@@ -77,7 +77,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
         refuse_ended_run()  # the next run may have put the host back
         if name not in hosts:
             hosts[name] = OtherHost(action, name, variables, become=options["become"])
-        socket = hosts[name].variables.get(SOCKET_VARIABLE, options["socket"])
+        socket = variables["hostvars"][name].get(SOCKET_VARIABLE, options["socket"])  # without the default of the role
         within = float(more.get("timeout", 0)) + ANSWERS_WITHIN
         within = min(within, max(ANSWERS_AT_LEAST_WITHIN, left()))
         return hosts[name].run(f"{COLLECTION}.{module}", {**more, "socket": socket}, within=within)

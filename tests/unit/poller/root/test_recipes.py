@@ -4,9 +4,12 @@
 
 """The hooks in examples/hooks, run by the runner of the polling unit, with a stand-in for each product."""
 
+import contextlib
 import glob
 import os
+import socket
 import stat
+import threading
 import time
 
 import pytest
@@ -26,9 +29,9 @@ PACEMAKER = {
         standby=false; running=2; [ "$(cat standby 2>&1)" != on ] || standby=true
         # The resources leave between the second look and the third one.
         echo >> looks; [ $standby = false ] || [ "$(wc -l < looks)" -lt 3 ] || running=0
-        node() { echo "<node name='$1' online='$2' standby='$3' standby_onfail='false' resources_running='$4'/>"; }
-        { node web1 true $standby $running; node web10 "${other:=true}" false 3; echo "<node name='web1' id='1'/>"; } |
-            tr "'" '"'
+        node() { echo "<node name='$1' online='$2' standby='$3' $4 standby_onfail='false' resources_running='$5'/>"; }
+        { node web1 true $standby "" $running; node web10 "${other:=true}" false "$state" 3
+          echo "<node name='web1' id='1'/>"; } | tr "'" '"'
     """,
 }
 KUBERNETES = {
@@ -107,6 +110,7 @@ class Host:
             text = file.read()
         for place in ("/var/lib/maintops", "/run/maintops", "/etc/notify-webhook"):
             text = text.replace(place, str(self.directory / "host") + place)
+        text = text.replace("alarm(15)", "alarm(1)")
         for other in ("prepare", "recover", "advised"):
             for path in glob.glob(os.path.join(self.root_side.directories.hooks, other + ".d", "*")):
                 os.unlink(path)
@@ -176,6 +180,27 @@ def test_nothing_is_prepared_where_a_call_of_the_product_fails(host, name):
         calls_when_all_succeeds(host, name)
 
 
+def test_a_message_whose_channel_answers_for_ever_holds_no_event(host):
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1)
+
+    def answer():
+        connection, _address = listener.accept()
+        with contextlib.suppress(OSError), connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+            while True:
+                connection.sendall(b"a")
+                time.sleep(0.05)
+
+    threading.Thread(target=answer, daemon=True).start()
+    place = host.directory / "host" / "etc" / "notify-webhook"
+    place.parent.mkdir(parents=True)
+    place.write_text("http://127.0.0.1:{}/".format(listener.getsockname()[1]))
+    assert host.run("notify") == "nothing"
+    listener.close()
+
+
 def test_a_node_of_pacemaker_is_in_standby_until_its_resources_have_moved(host):
     host.install("pacemaker")
     assert host.run("pacemaker-prepare") == "ok"
@@ -187,9 +212,12 @@ def test_a_node_of_pacemaker_is_in_standby_until_its_resources_have_moved(host):
         assert (host.run("pacemaker-recover"), host.calls()) == ("ok", calls)
 
 
-def test_a_node_of_pacemaker_that_is_the_last_one_keeps_its_resources(host, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "value"), [("other", "false"), *(("state", f"{each}='true'") for each in ("maintenance", "unclean", "shutdown"))]
+)
+def test_a_node_of_pacemaker_that_is_the_last_one_keeps_its_resources(host, monkeypatch, name, value):
     host.install("pacemaker")
-    monkeypatch.setenv("other", "false")
+    monkeypatch.setenv(name, value)
     assert (host.run("pacemaker-prepare"), host.reason) == ("failed", "10-hook: no other node is online")
     assert "crm_standby --update=on" not in host.calls()
 

@@ -15,6 +15,8 @@ from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._balancers import providers
 from plugins.plugin_utils._balancers.providers import RecordFailed
 
+# The role has its default for each host, and the inventory what one balancer needs.
+VARIABLES = {"hostvars": {"lb1": {}, "lb2": {"load_balancer_haproxy_socket": "/own.sock"}}}
 OPTIONS = {"balancers": ["lb1", "lb2"], "socket": "/run/haproxy.sock", "become": True}
 POOLS = {
     "state": "drained",
@@ -32,7 +34,7 @@ class Balancer:
 
     def __init__(self, _action, name, _variables, *, become):
         self.name, self.become, self.closed, self.asked = name, become, False, []
-        self.variables = {"load_balancer_haproxy_socket": "/own.sock"} if name == "lb2" else {}
+        self.variables = {"load_balancer_haproxy_socket": "/default.sock"}
 
     def run(self, module, arguments, *, within):
         self.asked.append((module, arguments, within))
@@ -63,7 +65,7 @@ def action(check_mode=False, **arguments):
 
 
 def ask(options, *questions):
-    with providers.balancers_of(action(), {}, {**OPTIONS, **options}) as found:
+    with providers.balancers_of(action(), VARIABLES, {**OPTIONS, **options}) as found:
         for name, more in questions:
             found.ask(name, "haproxy_servers", more)
 
@@ -95,7 +97,7 @@ def test_no_balancer_is_asked_any_more_when_the_run_has_ended(balancers, monkeyp
         raise OtherHostError("Another program put it back while it was taken out")
 
     monkeypatch.setattr(Balancer, "run", end)
-    with providers.balancers_of(action(), {}, OPTIONS) as found:
+    with providers.balancers_of(action(), VARIABLES, OPTIONS) as found:
         with pytest.raises(OtherHostError):
             found.ask("lb1", "haproxy_servers", {"state": "drained"})
         with pytest.raises(AnsibleError, match="has ended"):
