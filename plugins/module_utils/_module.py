@@ -15,7 +15,7 @@ from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.checks import WrongValue, check
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS, FoundEndpoint, find
+from ._scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS, VM_NAME, FoundEndpoint, find
 from ._scheduled_events.document import (
     DEFAULT_API_VERSION,
     EVENT_SOURCES,
@@ -90,8 +90,8 @@ class ImdsModule:
         self._vm_name: Optional[str] = None
         self._given_name: Optional[str] = self.params["vm_name"] and self.params["vm_name"].strip()
         self.params["vm_name"] = self._given_name
-        if self._given_name == "":
-            raise WrongValue("vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service")
+        if self._given_name is not None:
+            check(self._given_name, VM_NAME, "vm_name")
         self._warn_of_filters()
 
     def where(self) -> Dict[str, str]:

@@ -13,7 +13,7 @@ import os
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .checks import converted, list_of
+from .checks import converted, list_of, text
 from .client import FIRST_CONTACT, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, without_service
 from .clock import CLOCK, Clock
 from .exchange import DEFAULT_ENDPOINT, base_url
@@ -24,6 +24,7 @@ GIVEN = "given"  # the source of an endpoint that the owner names
 
 # Where an address that a DHCP lease names may lie: Azure's wire server, and what no router passes on.
 DEFAULT_NETWORKS = ("168.63.129.16/32", "169.254.0.0/16")
+VM_NAME = text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"[^\s\[\]{}]+")
 ENDPOINT_OR_AUTO = converted(
     f"http://HOST or http://HOST:PORT, or {AUTO}", lambda value: value if value == AUTO else base_url(value)
 )

@@ -94,9 +94,13 @@ def test_a_text_that_is_not_a_flag_is_refused_and_an_empty_one_is_the_default(an
 
 
 def test_a_host_without_the_polling_unit_says_so(ansible, inventory, tmp_path):
-    run = forecast(ansible, inventory, __forecast_command=str(tmp_path / "absent"))
+    hosts = {**inventory["all"]["hosts"], "silent": {**LOCAL, "__forecast_command": "/bin/false"}}
+    hosts["quick"] = {**LOCAL, "__forecast_command": str(tmp_path / "absent")}
+    run = forecast(ansible, {"all": {"hosts": hosts}})
     assert run.rc == 2, run.output
-    assert run.output.count("The polling unit is not installed on this host") >= len(SECONDS)
+    problems = {task.host: task.result["msg"] for task in run.all(task="Show the forecast") if task.status == "failed"}
+    assert problems["quick"].startswith("The polling unit is not installed on this host")
+    assert problems["silent"].startswith("The command ended with status 1 and no output")
 
 
 def test_an_unknown_type_fails_each_host_with_the_known_ones(ansible, inventory):

@@ -7,8 +7,10 @@
 import pathlib
 
 import pytest
+import yaml
 
-NAMED_HOSTS = str(pathlib.Path(__file__).parents[3] / "playbooks" / "tasks" / "named_hosts.yml")
+PLAYBOOKS = pathlib.Path(__file__).parents[3] / "playbooks"
+NAMED_HOSTS = str(PLAYBOOKS / "tasks" / "named_hosts.yml")
 CASES = {
     "forecast": "forecast_hosts",
     "install_poller": "poller_hosts",
@@ -56,6 +58,23 @@ def test_a_name_that_matches_no_host_is_no_success(ansible, playbook, variable):
     )
     assert run.rc == 2, run.output
     assert f"{variable} is webb, which matches no host of the inventory. Correct it" in " ".join(run.output.split())
+
+
+@pytest.mark.parametrize("hosts", ["webb", "db1"])
+def test_a_name_that_the_limit_leaves_out_is_no_success(ansible, hosts):
+    inventory = {"all": {**INVENTORY["all"], "hosts": {**INVENTORY["all"]["hosts"], "db1": {}}}}
+    options = ("--limit", "web1", "-e", f"respond_hosts={hosts}")
+    run = ansible.run_playbook("maintops.scheduled_events.respond", inventory=inventory, options=options)
+    assert run.rc == 2, run.output
+    problem = f"respond_hosts is {hosts}, which matches no host of the inventory within --limit web1. Correct it"
+    assert problem in " ".join(run.output.split())
+
+
+@pytest.mark.parametrize(("playbook", "variable"), {**CASES, "audit": "report_hosts", "drill": "drill_hosts"}.items())
+def test_a_playbook_looks_at_the_named_hosts_also_with_a_limit(playbook, variable):
+    [first, second, *_] = yaml.safe_load((PLAYBOOKS / f"{playbook}.yml").read_text())
+    assert first["hosts"] == f"{{{{ 'all' if ansible_limit is defined and {variable} is defined else 'localhost' }}}}"
+    assert second["hosts"] == f"{{{{ {variable} | default('all' if ansible_limit is defined else '127.0.0.1') }}}}"
 
 
 def test_patterns_lists_and_the_control_node_itself_name_hosts(ansible):

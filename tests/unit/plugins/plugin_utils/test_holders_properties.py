@@ -284,6 +284,9 @@ class AzureWorld(World):
     def place(self, holder, desired):
         self.orders[holder] = dict(desired)
 
+    def withdraw(self, holder, _desired):
+        self.orders.pop(holder, None)
+
     def fulfil(self, holder, _desired):
         self.sleep(self.slow[holder])
         self.may_end()

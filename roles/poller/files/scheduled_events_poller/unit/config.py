@@ -10,7 +10,7 @@ from typing import Any, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import checks
 from _scheduled_events.checks import Kind, WrongValue
-from _scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS
+from _scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS, VM_NAME
 from _scheduled_events.document import DEFAULT_API_VERSION
 from _scheduled_events.exchange import API_VERSION_OR_AUTO, DEFAULT_ENDPOINT
 from _scheduled_events.rules import HOLD, Rule, parse_rules
@@ -114,9 +114,7 @@ _KINDS = {
     "endpoint": ENDPOINT_OR_AUTO,
     "endpoint_networks": NETWORKS,
     "api_version": API_VERSION_OR_AUTO,
-    "vm_name": checks.text(
-        "the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"[^\s\[\]{}]+"
-    ),
+    "vm_name": VM_NAME,
     # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
     "interval": checks.number(0.25, 5, "seconds"),
     "rules": Kind("a list of rules", lambda value, place: parse_rules(value, place=place)),

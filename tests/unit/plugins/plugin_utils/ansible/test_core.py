@@ -234,6 +234,12 @@ def test_a_slip_in_a_name_is_answered_with_a_name_that_has_an_effect(name):
     assert problem.partition("expected ")[2].partition(".")[0] in options
 
 
+@pytest.mark.parametrize(("slip", "option"), [("ruels", "rules"), ("windwos", "windows"), ("hokos", "hooks")])
+def test_an_option_with_swapped_letters_is_a_slip(slip, option):
+    problem = core.misspelled({f"poller_{slip}": []}, [f"poller_{option}", "poller_hook_timeout"], "poller")
+    assert problem.startswith(f"poller_{slip} has no effect, expected poller_{option}. ")
+
+
 @pytest.mark.parametrize(("name", "is_slip"), [("poller_acknowledgement", True), ("poller_acknowledge_by_hand", False)])
 def test_a_longer_form_of_the_name_of_an_option_is_a_slip(name, is_slip):
     assert bool(core.misspelled({name: "never"}, ["poller_acknowledge"], "poller")) is is_slip
