@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, wrong_state
 from ..module_utils._load_balancer.record import DrainError
-from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.core import arguments_of, misspelled, options_of
 from ..plugin_utils._ansible.other_host import OtherHostError
 from ..plugin_utils._ansible.strategy import refuse_sharing
 from ..plugin_utils._azure.action import ArmAction
@@ -29,8 +29,10 @@ class ActionModule(HostOrHereAction, ArmAction):
         variables = task_vars or {}
         options = arguments_of(self, OPTIONS)
         refuse_sharing(self._task, "load_balancer", run_once=False)
-        if wrong_state(options):
-            raise AnsibleActionFail(wrong_state(options))
+        is_new = options["state"] == "drained" and not options["resume"]  # a return must not fail for a name
+        wrong_name = misspelled(variables, options_of("load_balancer"), "load_balancer") if is_new else ""
+        if wrong_state(options) or wrong_name:
+            raise AnsibleActionFail(wrong_state(options) or wrong_name)
         unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]
         if unknown and options["provider"] == "health_probe":  # which asks them only when the host returns
             raise AnsibleActionFail(

@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from .._scheduled_events.checks import without_password
 from .._scheduled_events.clock import Clock
 from .._scheduled_events.files import Folder
 from .drain import Drain, not_put_back
@@ -76,6 +77,7 @@ class Probed(Drain):
         super().__init__(options, lambda note: take_note(record, note), simulate=simulate, clock=clock)
         self._notes = record
         self._holder = options["holder"]
+        self._url = without_password(options["url"])  # for messages
         self._flag = flag or Flag(options["flag"])
         self._probe = probe
         self._peers = peers
@@ -112,7 +114,7 @@ class Probed(Drain):
             self._is_checked = True
             return
         self._problem = (
-            f"{self.options['url']} answers {answer.shown} before {self.options['flag']} exists, expected 200. Correct "
+            f"{self._url} answers {answer.shown} before {self.options['flag']} exists, expected 200. Correct "
             "the URL, or start the service"
         )
         if self._insists:
@@ -165,7 +167,7 @@ class Probed(Drain):
         if answer.status != 200:
             advice = "Correct the URL, or set load_balancer_probe_drained_status to the answer of a drained host"
         problem = (
-            f"{self.options['url']} answers {answer.shown} although {self.options['flag']} exists, expected {wanted}; "
+            f"{self._url} answers {answer.shown} although {self.options['flag']} exists, expected {wanted}; "
             f"waited {within:g} s. {advice}"
         )
         if answer.status == 200 and not (exactly and self._insists):
@@ -231,7 +233,7 @@ class Probed(Drain):
             flag = self.options["flag"]
             why = f"since {flag} was created again" if self._flag.is_up() else f"although {flag} does not exist"
             return DrainError(
-                f"{self.options['url']} does not answer 200 {why}; waited {timeout:g} s, last answer "
+                f"{self._url} does not answer 200 {why}; waited {timeout:g} s, last answer "
                 f"{last[0].status or 'none'} {last[0].problem}".rstrip()
                 + ". Check your service, and run it again"
             )
@@ -271,7 +273,7 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
     if not is_absolute(options["flag"]):
         raise DrainError(f"flag is {options['flag']}, expected an absolute path. Correct load_balancer_probe_flag")
     if not re.match("https?://[^/]", options["url"], re.IGNORECASE):
-        url = options["url"]
+        url = without_password(options["url"])
         raise DrainError(f'url is "{url}", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url')
     if options["drained_status"] == 200:
         raise DrainError(

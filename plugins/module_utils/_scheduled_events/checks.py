@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence,
 
 from .text import MAX_SHOWN, parse_number, refuse_constant, sanitize_or_report, shown
 
-_PASSWORD = re.compile(r"//[^/@\s]*@")  # of a URL, with its user
+_PASSWORD = re.compile(r"//[^/?#\s]*@")  # of a URL, with its user
 
 
 class WrongValue(ValueError):
@@ -76,7 +76,12 @@ def show(value: Any) -> str:
         text_of_value = json.dumps(sanitize_or_report(value, MAX_SHOWN))
     except (TypeError, ValueError):  # what only YAML has, or a number of thousands of digits
         return f"this {type(value).__name__}"
-    return shown(_PASSWORD.sub("//…@", text_of_value))
+    return shown(without_password(text_of_value))
+
+
+def without_password(text_with_urls: str) -> str:
+    """The text with its URLs as they can be shown."""
+    return _PASSWORD.sub("//…@", text_with_urls)
 
 
 def decoded(text: Union[bytes, str]) -> Any:

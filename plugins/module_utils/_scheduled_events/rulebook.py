@@ -10,13 +10,20 @@ import re
 import time
 from typing import Any, Dict, List
 
-from .checks import WrongValue, show
+from .checks import WrongValue, choice, converted, show
 from .document import parse_not_before, plain_name
 
 # A play gets the event as variables, whose values Ansible takes for templates.
 _TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
 # What is not a pattern or a file to Ansible, nor a group of every inventory.
 _HOST_NAME = re.compile(r"(?!(all|ungrouped)\Z)[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+
+
+def _boolean(value: Any) -> bool:
+    return choice("true", "yes", "false", "no").read(str(value).lower(), "") in ("true", "yes")
+
+
+BOOLEAN = converted("true or false", _boolean)  # a variable of the rulebook can be a text
 
 
 def as_variables(event: Dict[str, Any]) -> Dict[str, Any]:

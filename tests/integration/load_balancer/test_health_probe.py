@@ -44,6 +44,15 @@ def test_a_host_that_is_drained_for_two_comes_back_when_both_are_done(probed_hos
     assert health(backend) == 200
 
 
+def test_a_slip_in_a_name_is_refused_before_the_drain_and_keeps_no_host_out(probed_host, backend):
+    refused = probed_host.run("drained", rc=2, load_balancer_drian_timeout=1)
+    problem = "load_balancer_drian_timeout has no effect, expected load_balancer_drain_timeout. Correct the name."
+    assert (problem in " ".join(refused.output.split()), health(backend)) == (True, 200)
+    probed_host.run("drained")
+    probed_host.run("active", load_balancer_drian_timeout=1)
+    assert health(backend) == 200
+
+
 def test_it_names_the_peers_of_the_remaining_connections(probed_host, backend):
     with socket.create_connection(("127.0.0.1", backend.port)) as connection:
         run = probed_host.run("drained", rc=2, load_balancer_drain_timeout=1)

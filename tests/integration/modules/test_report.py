@@ -111,6 +111,18 @@ def test_check_mode_does_not_say_that_a_report_was_written(ansible, tmp_path):
     assert not page.exists()
 
 
+@pytest.mark.parametrize("days", ["0", "week", ""])
+def test_days_that_are_not_a_number_above_0_are_refused_before_anything_is_read(ansible, tmp_path, days):
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        extra_vars={"report_hosts": "web1", "report_json": str(tmp_path / "report.json"), "report_days": days},
+    )
+    assert run.rc == 2, run.output
+    assert f"report_days is {days}, expected a number above 0. Correct it" in run.output
+    assert not (tmp_path / "report.json").exists()
+
+
 def test_a_host_does_not_choose_what_is_written_on_the_control_node(ansible, tmp_path):
     own = tmp_path / "of-the-control-node"
     own.write_text("kept")

@@ -7,6 +7,7 @@
 import dataclasses
 import itertools
 import json
+import re
 import uuid
 
 import pytest
@@ -217,6 +218,34 @@ def test_no_text_of_the_request_to_a_webhook_reaches_a_play_as_a_template(passes
 def test_host_names_that_are_none_are_refused(passes, names):
     with pytest.raises(ValueError, match="host_names"):
         passes({"payload": message()}, host_names=names)
+
+
+@pytest.mark.parametrize(("given", "limits"), [("false", False), ("no", False), (False, False), ("true", True)])
+def test_a_limit_to_resources_can_be_a_text(passes, given, limits):
+    assert ("hosts" in passes({"payload": message()}, limit_to_resources=given)["meta"]) is limits
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"limit_to_resources": "maybe"}, 'limit_to_resources: expected true or false, not "maybe"'),
+        ({"memory_file": "/"}, 'memory_file is "/", expected a file that can be written'),
+        ({"memory_file": "/nonexistent/memory"}, 'memory_file is "/nonexistent/memory", expected a file'),
+        ({"memory_file": 7}, "memory_file is 7, expected a file that can be written"),
+    ],
+)
+def test_an_argument_that_cannot_be_used_is_named(passes, arguments, problem):
+    with pytest.raises(ValueError, match="^" + re.escape(problem)):
+        passes({"payload": message()}, **arguments)
+
+
+@pytest.mark.parametrize("payload", [[[]], b"x", 7])
+def test_what_is_not_a_message_says_what_was_expected(passes, payload):
+    assert "expected an object with the fields of Event Grid" in passes({"payload": payload})["reason"]
+
+
+def test_what_a_source_gives_in_place_of_the_request_is_left_out(passes):
+    assert "hosts" in passes({"payload": message(), "meta": "x"})["meta"]
 
 
 LIFE = [

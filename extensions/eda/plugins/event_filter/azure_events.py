@@ -24,10 +24,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
-from _scheduled_events.checks import show
+from _scheduled_events.checks import check, show
 from _scheduled_events.document import describe, format_time, parse_event, parse_not_before
 from _scheduled_events.files import write_atomically
-from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
+from _scheduled_events.rulebook import (
+    BOOLEAN,
+    as_variables,
+    content_id,
+    harmless,
+    host_names_of,
+    hosts_of,
+    with_time_left,
+)
 from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""
@@ -156,14 +164,17 @@ def main(
     """Return an event for each message.
 
     :raises ValueError: an argument cannot be used.
-    :raises OSError: the memory file cannot be read or written.
     """
-    names = host_names_of(host_names or {})
+    names, limit = host_names_of(host_names or {}), check(limit_to_resources, BOOLEAN, "limit_to_resources")
     if memory_file and memory_file not in _READ:
-        _read_memory(Path(memory_file))
+        try:
+            _read_memory(Path(memory_file))
+        except (OSError, TypeError) as error:
+            raise ValueError(f"memory_file is {show(memory_file)}, expected a file that can be written: {error}") from error
         _READ.add(memory_file)
-    meta = harmless(event.get("meta") or {})  # the path and the headers of the request to a webhook
-    found = [_read(message, names, limit_to_resources) for message in _messages(event)]
+    meta = event.get("meta")  # the path and the headers of the request to a webhook
+    meta = harmless(meta) if isinstance(meta, dict) else {}
+    found = [_read(message, names, limit) for message in _messages(event)]
     events = [{**harmless(each), "meta": {**meta, **each.get("meta", {})}} for each in found]
     if memory_file:
         # The queue holds one event: when the second of these is in it, the first one was taken.
@@ -233,6 +244,8 @@ def _event_of(message: Any) -> dict[str, Any]:
 
     :raises ValueError: it has another type, or no event.
     """
+    if not isinstance(message, dict):
+        raise ValueError(f"it is {show(message)}, expected an object with the fields of Event Grid")
     kind = str(message.get("eventType") or message.get("type") or "").lower()
     if kind == VALIDATION:
         url = shown(str(message["data"].get("validationUrl", "")), 1000)

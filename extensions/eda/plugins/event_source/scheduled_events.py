@@ -24,7 +24,15 @@ sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_ut
 from _scheduled_events.checks import Kind, WrongValue, check_fields, choice, converted, list_of, number, show, text
 from _scheduled_events.document import DEFAULT_API_VERSION, describe, parse
 from _scheduled_events.exchange import API_VERSION, DEFAULT_ENDPOINT, ENDPOINT, MAX_BODY
-from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
+from _scheduled_events.rulebook import (
+    BOOLEAN,
+    as_variables,
+    content_id,
+    harmless,
+    host_names_of,
+    hosts_of,
+    with_time_left,
+)
 from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""
@@ -203,10 +211,6 @@ def _endpoint(item: Any, place: str) -> Endpoint:
 # A variable of the rulebook can be a string, and YAML takes a version for a date where it is not quoted.
 
 
-def _boolean(value: Any) -> bool:
-    return choice("true", "yes", "false", "no").read(str(value).lower(), "") in ("true", "yes")
-
-
 def _seconds(least: float, most: float) -> Kind:
     kind = number(least, most, "seconds")
     return kind._replace(read=lambda value, place: kind.read(float(value) if isinstance(value, str) else value, place))
@@ -223,13 +227,13 @@ _LIST_OF_ENDPOINTS = list_of(Kind("a URL", _endpoint), "URLs, or of dictionaries
 _KINDS = {
     "endpoints": Kind(_LIST_OF_ENDPOINTS.expected, _endpoints),
     "scope": choice("this_vm", "all"),
-    "limit_to_resources": converted("true or false", _boolean),
+    "limit_to_resources": BOOLEAN,
     "host_names": converted("a dictionary of names of VMs to names of the inventory", host_names_of),
     "interval": _seconds(0.25, 5.0),
     "repeat": _seconds(0.0, 1e9),
     "request_timeout": _seconds(0.001, 3600.0),
     "api_version": API_VERSION._replace(read=lambda value, place: API_VERSION.read(str(value), place)),
-    "feedback": converted("true or false", _boolean),
+    "feedback": BOOLEAN,
 }
 
 

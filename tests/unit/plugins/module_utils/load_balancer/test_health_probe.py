@@ -127,6 +127,12 @@ def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host,
     assert clock.now == 1022
 
 
+def test_no_message_shows_the_password_of_the_health_endpoint(make, service):
+    service.answers = [ProbeAnswer(404)] * 20
+    with pytest.raises(DrainError, match="^http://…@127.0.0.1/healthz answers 404 "):
+        make(url="http://user:secret@127.0.0.1/healthz", on_timeout="fail").drain("first")
+
+
 def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock):
     service.answers = [ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(503)]
     assert host.drain("first")["msg"] == ""
