@@ -314,8 +314,9 @@ class _StepBuilder:
     def advance(self, key: str, *, fresh: bool) -> None:
         entry = self.runs.events[key]
         if entry.present:
-            self._advance_present(key)
-            self._advise(key)
+            if entry.event.affects(self._config.vm_name):  # the next document shows what became of another one
+                self._advance_present(key)
+                self._advise(key)
         elif fresh:
             self._recover(key)
         self._handle_failures(key)

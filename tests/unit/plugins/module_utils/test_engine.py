@@ -658,6 +658,16 @@ def test_hooks_that_a_reboot_ended_do_not_run_again_for_an_event_of_another_name
     assert vm.step(document()) == [run("recover", 2)]
 
 
+def test_no_hook_begins_for_an_event_of_another_name_before_the_next_document():
+    vm = Engine(preparation="drain")
+    vm.step(document(event()), ok(run("prepare", 1)))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(vm_name="other", preparation="drain/flush")
+    assert vm.step(None) == []
+    vm.configure(vm_name="vm1")
+    assert vm.step(None) == [run("prepare", 2)]
+
+
 def test_an_event_of_another_name_is_cleared_and_holds_no_recovery_of_the_present_name():
     vm = Engine(vm_name="vm2")
     own = event(OTHER_ID, resources=["vm1"])
