@@ -23,7 +23,7 @@ COMMON = [
     ({"request_timeout": -1}, f"request_timeout is -1, {NO_TIME}"),
     ({"retry_for": 0}, f"retry_for is 0, {NO_TIME}"),
     ({"retry_for": "nan"}, f"retry_for is nan, {NO_TIME}"),
-    ({"vm_name": " "}, "vm_name: expected the name of a VM in Azure, or null to ask the service, not \"\""),
+    ({"vm_name": " "}, 'vm_name: expected the name of a VM in Azure, or null to ask the service, not ""'),
     ({"vm_name": ["web1"]}, "vm_name: expected the name of a VM in Azure, or null to ask the service, not"),
     ({"vm": "web1"}, "Unsupported parameters for"),
     ({"event_id": ""}, NO_EVENT),  # of an empty variable, where every wait for absence would end at once

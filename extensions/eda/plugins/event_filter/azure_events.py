@@ -170,7 +170,9 @@ def main(
         try:
             _read_memory(Path(memory_file))
         except (OSError, TypeError) as error:
-            raise ValueError(f"memory_file is {show(memory_file)}, expected a file that can be written: {error}") from error
+            raise ValueError(
+                f"memory_file is {show(memory_file)}, expected a file that can be written: {error}"
+            ) from error
         _READ.add(memory_file)
     meta = event.get("meta")  # the path and the headers of the request to a webhook
     meta = harmless(meta) if isinstance(meta, dict) else {}

@@ -196,7 +196,7 @@ def test_a_message_whose_channel_answers_for_ever_holds_no_event(host):
     threading.Thread(target=answer, daemon=True).start()
     place = host.directory / "host" / "etc" / "notify-webhook"
     place.parent.mkdir(parents=True)
-    place.write_text("http://127.0.0.1:{}/".format(listener.getsockname()[1]))
+    place.write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/")
     assert host.run("notify") == "nothing"
     listener.close()
 
@@ -213,7 +213,8 @@ def test_a_node_of_pacemaker_is_in_standby_until_its_resources_have_moved(host):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("other", "false"), *(("state", f"{each}='true'") for each in ("maintenance", "unclean", "shutdown"))]
+    ("name", "value"),
+    [("other", "false"), *(("state", f"{each}='true'") for each in ("maintenance", "unclean", "shutdown"))],
 )
 def test_a_node_of_pacemaker_that_is_the_last_one_keeps_its_resources(host, monkeypatch, name, value):
     host.install("pacemaker")

@@ -129,7 +129,7 @@ def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host,
 
 def test_no_message_shows_the_password_of_the_health_endpoint(make, service):
     service.answers = [ProbeAnswer(404)] * 20
-    with pytest.raises(DrainError, match="^http://…@127.0.0.1/healthz answers 404 "):
+    with pytest.raises(DrainError, match=r"^http://…@127\.0\.0\.1/healthz answers 404 "):
         make(url="http://user:secret@127.0.0.1/healthz", on_timeout="fail").drain("first")
 
 
