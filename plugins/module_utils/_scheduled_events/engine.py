@@ -370,8 +370,7 @@ class _StepBuilder:
 
     def _may_recover(self, key: str) -> bool:
         # After a change of the configured name, an event is over only once it is not announced to any name.
-        has_name = self.runs.events[key].event.affects(self._config.vm_name)
-        announced = self._named if has_name else self._announced
+        announced = self._named if self.runs.events[key].event.affects(self._config.vm_name) else self._announced
         return key not in announced and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:

@@ -149,5 +149,5 @@ def test_report_days_are_those_of_the_owner_or_those_that_the_playbook_documents
     def days(**variables):
         return [float(jinja2.Template(text).render(**variables)) for text in found]
 
-    assert [days(), days(report_days=""), days(report_days=None)] == [unset] * 3
+    assert [days(), days(report_days=None)] == [unset] * 2
     assert [days(report_days=5), days(report_days="5")] == [given] * 2
