@@ -601,6 +601,19 @@ def test_a_reboot_by_the_event_itself_while_hooks_ran_leads_on_to_started_and_re
     assert vm.step(document(), ok(run("started", 2))) == [run("recover", 3)]
 
 
+def test_hooks_that_a_clock_set_forward_has_made_late_may_end_before_others_begin():
+    vm = Engine()
+    announced = document(event(NotBefore=IN_300))
+    assert vm.step(announced) == [run("prepare", 1)]
+    vm.restart()
+    vm.wall += 3600
+    assert vm.step(announced) == []
+    vm.pass_time(29)
+    assert vm.step(announced) == []
+    vm.pass_time(1)
+    assert vm.step(announced) == [run("prepare", 2)]
+
+
 def test_a_recovery_lost_with_the_boot_runs_again():
     vm = Engine()
     vm.step(document(event()))
