@@ -116,7 +116,7 @@ class Job:
         self.result = None  # in the directory of results
         self.outcome = None  # that the engine was given
         self.known = None  # when the engine learnt that it was over
-        self.absent = False  # whether a document lacked its event before that
+        self.absent = False  # whether a document lacked its event before that, or after it prepared nothing
 
     @property
     def alive(self):
@@ -484,7 +484,7 @@ class World(RuleBasedStateMachine):
         self.accepted &= keys  # what is announced again later is acknowledged again
         self.acknowledged &= keys  # and has to be, if a document shows that it was gone
         for job in self.jobs.values():
-            job.absent |= job.known is None and job.key not in keys
+            job.absent |= (job.known is None or job.outcome == "nothing") and job.key not in keys
         for event in named:
             self.announced[event.key] = self._happens()
             if event.key in self.state.events and event.event_status == "Started":
