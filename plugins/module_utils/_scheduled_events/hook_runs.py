@@ -52,9 +52,8 @@ class HookRuns:
         elif not run.issued:
             # An earlier request may have been carried out, so its times count. After its deadline no hook would run.
             is_late = run.not_later_than is not None and self._now.wall >= run.not_later_than
-            if (
-                is_late and self._now.monotonic < run.ends_at
-            ):  # a clock that has jumped leaves the runner time to see it
+            if is_late and self._now.monotonic < run.ends_at:
+                # Its silence begins now: if the clock has jumped, the hooks may still be running.
                 self._set_run(key, phase, run._replace(ends_at=self._now.monotonic))
             elif run.ask_at <= self._now.monotonic < run.ends_at:
                 self._issue(key, phase, run._replace(issued=True))
