@@ -11,7 +11,6 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._drill import OPTIONS
-from ..module_utils._scheduled_events.checks import without_password
 from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
@@ -21,7 +20,7 @@ from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._ansible.other_host import OtherHost
 from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused, MayBeOut
 from ..plugin_utils._drill.course import HANDLED_WITHIN, OUT_OF_SIGHT, Drill, Settings
-from ..plugin_utils._drill.load import REQUESTS_IMPORT_ERROR, Load, Options
+from ..plugin_utils._drill.load import REQUESTS_IMPORT_ERROR, Load, Options, without_password
 from ..plugin_utils._drill.verdict import ABORTED, FAILED, FIGURES, PASSED, Verdict
 
 AZURE_ANNOUNCES_AND_ENDS_WITHIN = 2700.0  # seconds

@@ -13,8 +13,7 @@ from __future__ import annotations
 import threading
 import time
 import typing as t
-
-from ...module_utils._scheduled_events.checks import without_password
+import urllib.parse
 
 try:
     import requests
@@ -207,3 +206,13 @@ def _failure(session: requests.Session, url: str, timeout: float) -> str:
     except (requests.RequestException, OSError) as error:
         return "timeout" if isinstance(error, requests.Timeout) else type(error).__name__
     return ""
+
+
+def without_password(url: str) -> str:
+    """The URL as it can be shown."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return "a URL that cannot be read"
+    name, at, where = parts.netloc.rpartition("@")
+    return urllib.parse.urlunsplit(parts._replace(netloc=f"{'***' if name else ''}{at}{where}"))
