@@ -31,8 +31,9 @@ class ActionModule(HostOrHereAction, ArmAction):
         refuse_sharing(self._task, "load_balancer", run_once=False)
         is_new = options["state"] == "drained" and not options["resume"]  # a return must not fail for a name
         wrong_name = misspelled(variables, options_of("load_balancer"), "load_balancer") if is_new else ""
-        if wrong_state(options) or wrong_name:
-            raise AnsibleActionFail(wrong_state(options) or wrong_name)
+        problem = wrong_state(options) or wrong_name
+        if problem:
+            raise AnsibleActionFail(problem)
         unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]
         if unknown and options["provider"] == "health_probe":  # which asks them only when the host returns
             raise AnsibleActionFail(

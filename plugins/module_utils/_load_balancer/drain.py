@@ -126,7 +126,7 @@ class Drain:
         raise NotImplementedError
 
     def withdraw(self) -> None:
-        """Have a change back that is not made yet not made any more."""
+        """Cancel the change back, if it is ordered and not made yet."""
 
     def wait_until_back(self) -> Optional[Exception]:
         """Wait until the host is in service; why it is not."""

@@ -65,8 +65,8 @@ RECOVERY_WAITS = ConditionKind(
 )
 OTHER_NAME = ConditionKind(
     "announced to another name",
-    "no event of this VM since its name has changed; recovery runs when it is no longer announced to {detail}. To end "
-    "this now, recover the VM by hand and run 'scheduled-events clear {event_id}'",
+    "announced to {detail}, and not to the present name of this VM; recovery runs when it is over. To remove it now, "
+    "recover the VM by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
 )
 RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next", held=False)

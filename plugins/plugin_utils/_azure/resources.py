@@ -147,8 +147,8 @@ class Resources:
         for target, own in _by_target(desired).items():
             self._orders(target).place(host, own)
 
-    def withdraw(self, host: str, desired: t.Mapping[str, t.Any]) -> None:
-        for target in _by_target(desired):
+    def withdraw(self, host: str, keys: t.Iterable[str]) -> None:
+        for target in _by_target(dict.fromkeys(keys)):
             self._orders(target).withdraw(host)
 
     def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:

@@ -284,7 +284,7 @@ class AzureWorld(World):
     def place(self, holder, desired):
         self.orders[holder] = dict(desired)
 
-    def withdraw(self, holder, _desired):
+    def withdraw(self, holder, _keys):
         self.orders.pop(holder, None)
 
     def fulfil(self, holder, _desired):

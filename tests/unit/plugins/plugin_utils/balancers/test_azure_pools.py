@@ -262,21 +262,26 @@ def test_a_return_that_another_host_carries_out_late_does_not_undo_the_drain_of_
     assert arm.states()["a"] == "Down", "an order of the first run is left"
 
 
+def come_late(arm, other):
+    """Have another holder come during the next write, after which Azure refuses each write."""
+    writes = []
+
+    def answer(method, *_):
+        if method == "PUT":
+            writes.append(method)
+            if len(writes) > 1:
+                raise Refused(403, "AuthorizationFailed", "may not")
+            other.record.interrupt("respond")
+            other.record.hold("operator", {})
+
+    arm.answers.append(answer)
+
+
 def test_a_second_drain_that_fails_is_an_error_that_says_what_the_host_gets_and_for_whom_to_drain_it(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=1)
     web1, other = host(), host(holder="operator", run="of_another_run")
     web1.drain({})
-    writes = []
-
-    def come_late(method, *_):
-        if method == "PUT":
-            writes.append(method)
-            other.record.interrupt("respond")
-            other.record.hold("operator", {})
-        if len(writes) > 1:
-            raise Refused(403, "AuthorizationFailed", "may not")
-
-    arm.answers.append(come_late)
+    come_late(arm, other)
     with pytest.raises(DrainError, match="It may get traffic, but it stays drained for operator") as failure:
         web1.restore({})
     assert "may not" in str(failure.value)
@@ -312,21 +317,12 @@ def test_a_second_drain_that_fails_for_a_holder_that_has_gone_again_is_the_error
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=1)
     web1, other = host(), host(holder="operator", run="of_another_run")
     web1.drain({})
-    writes = []
-
-    def come_late(method, *_):
-        if method == "PUT":
-            writes.append(method)
-            if len(writes) > 1:
-                raise Refused(403, "AuthorizationFailed", "may not")
-            other.record.interrupt("respond")
-            other.record.hold("operator", {})
+    come_late(arm, other)
 
     def leave(_drain):
         other.record.release("operator", seconds=0)
         other.record.forget("operator")
 
-    arm.answers.append(come_late)
     monkeypatch.setattr(Pooled, "withdraw", leave)  # between the answer of the record and the second drain
     with pytest.raises(DrainError, match="may not") as failure:
         web1.restore({})
