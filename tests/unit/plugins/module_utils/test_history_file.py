@@ -105,6 +105,16 @@ def test_a_full_file_is_followed_by_another_and_the_third_replaces_the_first(his
     assert found[-1].event_id == f"event-{10000 + 3 * lines_of_a_file - 1}"
 
 
+def test_more_facts_at_once_than_a_file_holds_leave_the_newest_and_each_file_within_its_bound(history):
+    large = a_fact(reason="x" * 200)
+    facts = [large._replace(event_id=str(number)) for number in range(3 * MAX_FILE // len(line_of(large)))]
+    append(history, facts, now=NOW)
+    kept = facts_of(history)
+    assert kept == facts[-len(kept) :]
+    assert len(kept) > len(facts) // 6
+    assert all(os.path.getsize(os.path.join(history, name)) <= MAX_FILE for name in (PRESENT, BEFORE))
+
+
 def test_facts_of_more_than_400_days_ago_go_away(history):
     append(history, [a_fact(1)], now=NOW)
     assert facts_of(history, NOW + MAX_AGE + 1) == []

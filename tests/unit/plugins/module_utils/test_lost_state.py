@@ -31,6 +31,7 @@ def phase(kind, name, event_id=A, serial=7, **more):
 
 SEEN = fact("seen", resources=("vm1", "vm2"), not_before=NOW.wall + 600.0)
 PREPARED = [SEEN, phase("began", "prepare"), phase("ended", "prepare", outcome="ok")]
+MANY = fact("seen", resources=("a", "b"), resource_count=4)
 RETURNED = fact("returned")
 
 
@@ -89,6 +90,8 @@ def test_an_event_whose_hooks_ran_and_that_has_not_returned_is_a_failed_recovery
         ([*PREPARED, fact("started", not_before=NOW.wall)], "Started", None, ("vm1", "vm2")),
         ([phase("began", "prepare")], "Scheduled", None, ("vm1",)),
         ([fact("started", not_before=NOW.wall), phase("began", "started")], "Started", None, ("vm1",)),
+        ([MANY, *PREPARED[1:]], "Scheduled", None, ("a", "b", "vm1", "?")),  # a fact has the first names only
+        ([MANY._replace(resources=("a", "VM1")), *PREPARED[1:]], "Scheduled", None, ("a", "VM1", "?", "?")),
     ],
 )
 def test_a_lost_event_is_as_the_history_has_it(facts, status, not_before, resources):
