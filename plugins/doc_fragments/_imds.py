@@ -49,7 +49,7 @@ options:
     type: str
   request_timeout:
     description:
-      - Seconds for one answer, from the start of the connection to the last byte. The first request of a VM enables the
+      - Seconds for one answer, from the start of the connection to the last byte. More than 0. The first request of a VM enables the
         service, which can take two minutes.
       - Connecting fails after 5 seconds at the latest.
     type: float
@@ -57,7 +57,7 @@ options:
   retry_for:
     description:
       - Seconds for which the module repeats a request that got no answer, status 410, 429 or 5xx, or an empty body. It
-        does not repeat other requests.
+        does not repeat other requests. More than 0.
       - If no connection could be established (refused, no route), the module fails within 10 seconds, since the host is
         most likely not an Azure VM.
     type: float

@@ -170,7 +170,7 @@ options:
   drain_time:
     description:
       - Seconds that connections get to end after Azure has taken the host out. The module cannot count the connections
-        from outside the host.
+        from outside the host. It waits O(drain_timeout) at most.
       - Without this option, it is the drain period of the pool (60 if it has none), or the longest drain timeout of the
         backend settings that are used with the pool (30 if connection draining is not enabled).
     type: float

@@ -35,12 +35,12 @@ options:
     default: absent
   timeout:
     description:
-      - Seconds after which the module fails. The message names the last request that failed, if any.
+      - Seconds after which the module fails. More than O(stable_for). The message names the last request that failed, if any.
     type: float
     default: 900
   sleep:
     description:
-      - Seconds between two polls. After failed polls the module waits longer, up to 5 seconds.
+      - Seconds between two polls. More than 0. After failed polls the module waits longer, up to 5 seconds.
     type: float
     default: 1
   stable_for:
@@ -51,7 +51,7 @@ options:
     default: 0
   retry_for:
     description:
-      - Seconds for which polls may fail in a row. After this time the module fails. If it is not set, the module
+      - Seconds for which polls may fail in a row. More than 0. After this time the module fails. If it is not set, the module
         tolerates failed polls until O(timeout).
     type: float
     default: null

@@ -270,7 +270,7 @@ class Turn:
 
         results, failure = acknowledge(self._client, group, config, change=change, dry_run=self._check_mode)
         if failure:
-            self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {failure}")
+            self._problems.append(f"not acknowledged yet, and tried again until the event starts: {failure}")
         else:
             self._problems.extend(filter(None, changes.values()))
         self._acknowledged.extend(action.event_id for action, end in zip(group, results) if end.accepted)
