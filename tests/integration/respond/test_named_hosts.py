@@ -70,6 +70,38 @@ def test_a_name_that_the_limit_leaves_out_is_no_success(ansible, hosts):
     assert problem in " ".join(run.output.split())
 
 
+def test_another_host_of_the_limit_need_have_no_connection(ansible):
+    other = {"ansible_connection": "of.no.collection", "ansible_host": "{{ unknown }}"}
+    inventory = {"all": {"hosts": {"a_switch": other, "web1": {"ansible_connection": "local"}}}}
+    extra = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.forecast", inventory=inventory, options=("--limit", "all"), extra_vars=extra
+    )
+    assert "which matches no host" not in run.output
+    assert hosts_of(run) == {"a_switch", "web1"}
+    assert [task.status for task in run.all(host="a_switch")] == ["skipped", "ok"], run.output
+    assert "web1" in {task.host for task in run.tasks if task.action.endswith("command")}
+
+
+@pytest.mark.parametrize(
+    ("limit", "hosts", "variables"),
+    [("web1,localhost", "localhost", {}), ("all", None, {"respond_hosts": "web1"})],
+    ids=["implicit localhost", "variable of the inventory"],
+)
+def test_localhost_within_a_limit_is_taken_as_it_is(ansible, limit, hosts, variables):
+    explicit = {"localhost": {"ansible_connection": "local"}} if variables else {}
+    inventory = {"all": {"hosts": {"web1": {}, **explicit}, "vars": variables}}
+    play = {
+        "hosts": "{{ 'all' if ansible_limit is defined and respond_hosts is defined else 'localhost' }}",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.import_tasks": NAMED_HOSTS, "vars": {"__named_by": "respond_hosts"}}],
+    }
+    extra = {"respond_hosts": hosts} if hosts else {}
+    run = ansible.run_playbook([play], inventory=inventory, options=("--limit", limit), extra_vars=extra)
+    assert run.rc == 0, run.output
+    assert run.tasks
+
+
 @pytest.mark.parametrize(("playbook", "variable"), {**CASES, "audit": "report_hosts", "drill": "drill_hosts"}.items())
 def test_a_playbook_looks_at_the_named_hosts_also_with_a_limit(playbook, variable):
     first, second = yaml.safe_load((PLAYBOOKS / f"{playbook}.yml").read_text())[:2]
