@@ -49,8 +49,8 @@ options:
     type: str
   request_timeout:
     description:
-      - Seconds for one answer, from the start of the connection to the last byte. More than 0. The first request of a VM enables the
-        service, which can take two minutes.
+      - Seconds for one answer, from the start of the connection to the last byte. More than 0. The first request of a
+        VM enables the service, which can take two minutes.
       - Connecting fails after 5 seconds at the latest.
     type: float
     default: 125

@@ -35,7 +35,8 @@ options:
     default: absent
   timeout:
     description:
-      - Seconds after which the module fails. More than O(stable_for). The message names the last request that failed, if any.
+      - Seconds after which the module fails. More than O(stable_for). The message names the last request that failed,
+        if any.
     type: float
     default: 900
   sleep:
@@ -51,8 +52,8 @@ options:
     default: 0
   retry_for:
     description:
-      - Seconds for which polls may fail in a row. More than 0. After this time the module fails. If it is not set, the module
-        tolerates failed polls until O(timeout).
+      - Seconds for which polls may fail in a row. More than 0. After this time the module fails. If it is not set, the
+        module tolerates failed polls until O(timeout).
     type: float
     default: null
 notes:

@@ -212,7 +212,8 @@ class Turn:
             if isinstance(action, terms.Report):
                 self._note(action, before, after)
         for key, entry in before.events.items():
-            if entry.present and not (key in after.events and after.events[key].present) and not self._check_mode:
+            is_there = key in after.events and after.events[key].is_announced
+            if entry.is_announced and not is_there and not self._check_mode:
                 self._add_to_story(entry.event, "over")
         return after, actions
 
@@ -401,7 +402,8 @@ def _is_left_alone(state: State, key: str, config: terms.Config) -> bool:
     """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
     entry = state.events[key]
     hint = not policies.is_pending(state, key, config) and not policies.is_running(entry, "advised")
-    return hint or policies.has_failed(entry, "recover") or (entry.impact and not entry.ran)
+    leaves = entry.impact or entry.elsewhere
+    return hint or policies.has_failed(entry, "recover") or (leaves and not entry.ran)
 
 
 def _is_kept(entry: EventState) -> bool:

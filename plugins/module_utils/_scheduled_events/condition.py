@@ -228,7 +228,7 @@ def _gone(state: State, key: str, config: terms.Config) -> Condition:
         return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
     if entry.ran and "recover" not in config.hooks:
         return Condition(RECOVERY_UNCONFIGURED)
-    if not entry.event.affects(config.vm_name):
+    if entry.elsewhere:
         return Condition(OTHER_NAME, detail=some(entry.event.resources))
     others = (each for other, each in state.events.items() if other != key and each.present)
     if state.unnamed or any(policies.holds(each.event, each, config) for each in others):

@@ -19,7 +19,7 @@ not accepted yet, but for the pause after a failure. The caller makes one attemp
 that come meanwhile.
 """
 
-from typing import Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 from . import policies, terms
 from . import rules as decisions
@@ -116,7 +116,6 @@ class _StepBuilder:
         self.runs = HookRuns(state, now, config)
         self._state = state  # but for what the runs change
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
-        self._announced: Set[str] = set()  # the keys of all its events
         self._now = now
         self._config = config
 
@@ -257,10 +256,11 @@ class _StepBuilder:
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
-        self._announced = {event.key for event in document.events}
+        announced = {event.key for event in document.events}
         for key, entry in list(self.runs.events.items()):
-            if key not in self._named and entry.present:
-                self.runs.events[key] = policies.no_longer_announced(entry)
+            if key not in self._named:
+                elsewhere = key in announced and not entry.event.affects(self._config.vm_name)
+                self.runs.events[key] = policies.no_longer_announced(entry, elsewhere=elsewhere)
         self.reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
@@ -302,7 +302,7 @@ class _StepBuilder:
         if not entry.present:  # announced again, so what was accepted before may no longer count
             entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == STARTED
-        self.runs.events[key] = entry._replace(event=event, present=True, impact=impact)
+        self.runs.events[key] = entry._replace(event=event, present=True, elsewhere=False, impact=impact)
 
     def _ignore(self, key: str, event: ScheduledEvent) -> None:
         self._state = self._state._replace(ignored={**self._state.ignored, key: event})
@@ -370,8 +370,8 @@ class _StepBuilder:
 
     def _may_recover(self, key: str) -> bool:
         # After a change of the configured name, an event is over only once it is not announced to any name.
-        announced = self._named if self.runs.events[key].event.affects(self._config.vm_name) else self._announced
-        return key not in announced and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
+        is_over = key not in self._named and not self.runs.events[key].elsewhere
+        return is_over and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
         entry = self.runs.events[key]
@@ -384,7 +384,7 @@ class _StepBuilder:
 
     def _forget(self, key: str) -> None:
         entry = self.runs.events[key]
-        if entry.failures or policies.is_running(entry, *PHASES):
+        if entry.failures or entry.elsewhere or policies.is_running(entry, *PHASES):
             return
         if entry.present and self.runs.action(entry.event) != decisions.IGNORE:
             return

@@ -180,15 +180,17 @@ def unrecovered(state: State) -> List[str]:
     return [*ids, *([f"an event that is not known ({state.lost})"] if state.lost else [])]
 
 
-def no_longer_announced(entry: EventState) -> EventState:
-    """The entry of an event that a document lacks. A hook that notices that ends before it has prepared anything, also
-    if other hooks of its phase end well, and it may have noticed first.
+def no_longer_announced(entry: EventState, *, elsewhere: bool) -> EventState:
+    """The entry of an event that a document lacks, or has ``elsewhere``: for a former name of this VM.
+
+    A hook that notices that ends before it has prepared anything, also if other hooks of its phase end well, and it may
+    have noticed first.
     """
-    if is_running(entry, "prepare") or prepared_nothing(entry):
+    if entry.present and (is_running(entry, "prepare") or prepared_nothing(entry)):
         # Others may have noticed, and undone what they did.
         runs = {**entry.runs, "prepare": entry.runs["prepare"]._replace(preparation=ABSENT)}
         entry = entry._replace(runs=runs, unannounced=UNKNOWN)
-    return entry._replace(present=False)
+    return entry._replace(present=False, elsewhere=elsewhere)
 
 
 def counts_no_longer(run: Run, event: ScheduledEvent, *, recovered: int) -> bool:

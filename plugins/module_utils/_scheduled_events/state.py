@@ -89,8 +89,9 @@ class Approval(NamedTuple):
 class EventState(NamedTuple):
     """One event of this VM.
 
-    ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``impact``: it was seen
-    Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
+    ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``elsewhere``: the last
+    document held it for a name that this VM had in its configuration before. ``impact``: it was seen Started once.
+    ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
     ``did``: the number of a run before which another one did something, or may have, that ``runs`` shows no longer.
     ``lost_recovery``: the first run of a recovery that a reboot interrupted, or that failed and is repeated, or 0.
@@ -102,6 +103,7 @@ class EventState(NamedTuple):
     event: ScheduledEvent
     first_seen: float
     present: bool = True
+    elsewhere: bool = False
     impact: bool = False
     runs: Dict[str, Run] = {}  # never changed in place
     failures: Tuple[Failure, ...] = ()
@@ -114,6 +116,11 @@ class EventState(NamedTuple):
     waits_until: Optional[float] = None
     window: str = ""
     hurried: bool = False
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the last document held it, for whatever name of this VM."""
+        return self.present or self.elsewhere
 
     @property
     def is_put_off(self) -> bool:

@@ -124,8 +124,8 @@ class _Facts:
         yield from self._seen(before, entry, is_new=bool(seen))
         if after is not None and after.impact and not (before is not None and before.impact):
             yield self._fact(history.STARTED, entry.event)
-        is_there = (after is not None and after.present) or key in self._step.after.ignored
-        if before is not None and before.present and not is_there:
+        is_there = (after is not None and after.is_announced) or key in self._step.after.ignored
+        if before is not None and before.is_announced and not is_there:
             yield self._fact(history.OVER, entry.event)
         for report in reports[seen[0] :] if seen else reports:
             yield from self._of_report(report, before or entry, entry)
@@ -135,7 +135,7 @@ class _Facts:
             yield from self._held(key, before, after)
 
     def _seen(self, before: Optional[EventState], entry: EventState, *, is_new: bool) -> Iterator[history.Fact]:
-        is_again = before is not None and entry.present and not before.present and not is_new
+        is_again = before is not None and entry.present and not before.is_announced and not is_new
         run = before.runs.get("recover") if before is not None and is_again else None
         if run is not None and run.outcome == RUNNING and "recover" not in entry.runs:
             run_id = self._writer.run or run.request_id

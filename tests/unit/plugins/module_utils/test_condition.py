@@ -228,6 +228,17 @@ def test_an_event_waits_for_the_recovery_of_another():
         (prepared().configure(hooks=frozenset()).read(), Condition(condition.RECOVERY_UNCONFIGURED)),
         (prepared().read(event(B)), Condition(condition.RECOVERY_WAITS)),
         (prepared().configure(vm_name="new").read(event()), Condition(condition.OTHER_NAME, detail="vm1")),
+        (
+            prepared()
+            .configure(vm_name="new")
+            .read(event(), event(B, resources=["new"]))
+            .read(event(B, resources=["new"])),
+            Condition(condition.RECOVERY_WAITS),
+        ),
+        (
+            Vm(hooks=frozenset()).read(event()).configure(vm_name="new").read(event()),
+            Condition(condition.OTHER_NAME, detail="vm1"),
+        ),
         (prepared().read(NAMELESS), Condition(condition.RECOVERY_WAITS)),
         (Vm().read(event()).read().end("prepare"), Condition(condition.RECOVERY_NEXT)),
     ],

@@ -700,6 +700,8 @@ def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared()
     vm.step(document(event()))
     vm.configure(vm_name="other", hooks=ALL)
     assert vm.step(document(event())) == vm.step(document(event(status="Started"))) == []
+    assert [entry.is_announced for entry in vm.state.events.values()] == [True]
+    assert vm.step(document()) == []
     assert vm.state.events == {}
 
 

@@ -279,6 +279,16 @@ def test_a_recovery_that_was_never_asked_for_ends_where_its_event_comes_back():
     assert words(vm.step(an_event())) == ["phase_ended recover interrupted", "seen"]
 
 
+def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name():
+    vm = Vm()
+    vm.step(an_event())
+    vm.take(None, results=[vm.ends("prepare")])
+    for name in ("new", "vm1", "new"):
+        vm.config = vm.config._replace(vm_name=name)
+        assert {fact.kind for fact in vm.step(an_event())} <= {"held"}
+    assert words(vm.step()) == ["over", "phase_began recover"]
+
+
 def test_an_event_of_another_vm_leaves_no_fact():
     assert Vm().step(an_event(Resources=["vm2"])) == []
 

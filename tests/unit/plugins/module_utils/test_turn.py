@@ -83,6 +83,7 @@ class Host:
         self.directory = directory
         self.wall, self.slept, self.on_sleep = NOW, 0, None
         self.markers = {}
+        self.name = "vm1"
 
     def sleep(self, seconds):
         self.wall += max(seconds, 0.01)
@@ -98,7 +99,7 @@ class Host:
         request.setdefault("known", self.markers.get(run, ""))
         asked = turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **request)
         clock = Clock(lambda: self.wall, lambda: self.wall, self.sleep)
-        turn = turns.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock, folder=folder)
+        turn = turns.Turn(self.service, self.name, values, asked, check_mode=check_mode, clock=clock, folder=folder)
         shown = turn.take()
         if shown["next"] != "locked":
             self.markers[run] = shown["marker"]
@@ -256,6 +257,15 @@ def test_an_event_waits_for_the_moment_that_its_rule_chooses_over_several_runs(h
     shown = host.turn("run3", options=options, abandoned="run2")
     assert shown["next"] == "prepare"
     assert host.phase(shown, run="run3", options=options)["ready"] == [ID]
+
+
+def test_an_event_that_waits_is_left_alone_where_the_vm_has_another_name_now(host):
+    options = {"rules": [{"action": "prepare", "lead_time": "60"}]}
+    host.service.events = [event()]
+    assert host.turn(options=options)["next"] == "wait"
+    host.name = "new"
+    assert host.turn("run2", options=options, abandoned="run1")["next"] == "done"
+    assert host.files() == []
 
 
 def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):

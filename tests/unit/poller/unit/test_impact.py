@@ -37,14 +37,15 @@ class Vm:
         self.monotonic += monotonic
         return [(fact.outcome, fact.measured_seconds) for fact in self.meter.iteration()]
 
-    def step(self, status=None, *, polled=True):
+    def step(self, status=None, *, polled=True, name="vm1"):
         """A step of the engine with an event of this status, or without one."""
         event = {"EventId": ID, "EventType": "Freeze", "Resources": ["vm1"], "DurationInSeconds": 5}
         events = [dict(event, EventStatus=status)] if status else []
         document = parse(json.dumps({"Events": events}), api_version="2020-07-01")
         before, now = self.state, Moment(self.wall, self.monotonic, "boot")
-        self.state, actions = engine.step(before, document, [], now, CONFIG)
-        self.facts = self.meter.step(Step(before, self.state, actions, now, CONFIG), polled=polled)
+        config = CONFIG._replace(vm_name=name)
+        self.state, actions = engine.step(before, document, [], now, config)
+        self.facts = self.meter.step(Step(before, self.state, actions, now, config), polled=polled)
         return [(fact.outcome, fact.measured_seconds) for fact in self.facts]
 
 
@@ -115,6 +116,21 @@ def test_a_reboot_is_measured_from_the_boot_until_the_first_document():
     assert vm.step("Started") == [("rebooted", 48.0)]
     assert vm.facts[0].reason == "rebooted, 48 s until the first poll"
     assert [vm.step("Started"), vm.step()] == [[], []]
+
+
+@pytest.mark.parametrize("status", [None, "Started"], ids=["over", "announced"])
+def test_a_reboot_is_the_impact_of_an_event_of_the_former_name(status):
+    before = Vm()
+    before.step("Started")
+    before.step("Started", name="new")
+    assert before.facts == []
+    assert Vm(before.state, rebooted=True).step(status, name="new") == [("rebooted", 48.0)]
+
+
+def test_an_event_of_a_former_name_has_no_impact_only_when_it_is_over():
+    vm = Vm()
+    vm.step("Started")
+    assert [vm.step("Started", name="new"), vm.step(name="new")] == [[], [("none", 0.0)]]
 
 
 def test_a_reboot_before_the_event_has_started_is_no_impact_of_it():

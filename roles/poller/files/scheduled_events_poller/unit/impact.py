@@ -57,7 +57,7 @@ class ImpactMeter:
         return [
             self._fact(self._step, key, entry, PAUSED, gap, reason)
             for key, entry in self._step.after.events.items()
-            if entry.present and (entry.impact or entry.approval.accepted)
+            if entry.is_announced and (entry.impact or entry.approval.accepted)
         ]
 
     def step(self, step: Step, *, polled: bool) -> List[Fact]:
@@ -76,7 +76,7 @@ class ImpactMeter:
             facts = self._reboots(step)
         for key, entry in step.before.events.items():
             after = step.after.events.get(key)
-            if entry.impact and entry.present and not (after and after.present):
+            if entry.impact and entry.is_announced and not (after and after.is_announced):
                 if key not in self._measured:
                     facts.append(self._fact(step, key, entry, NO_IMPACT, 0.0, "no impact was noticed"))
                 self._measured.discard(key)
@@ -89,7 +89,7 @@ class ImpactMeter:
         return [
             self._fact(step, key, entry, REBOOTED, seconds, reason)
             for key, entry in step.before.events.items()
-            if entry.present and key not in waits
+            if entry.is_announced and key not in waits
         ]
 
     def _fact(
