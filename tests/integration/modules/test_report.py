@@ -111,15 +111,21 @@ def test_check_mode_does_not_say_that_a_report_was_written(ansible, tmp_path):
     assert not page.exists()
 
 
-@pytest.mark.parametrize("days", ["0", "week", ""])
-def test_days_that_are_not_a_number_above_0_are_refused_before_anything_is_read(ansible, tmp_path, days):
+@pytest.mark.parametrize(("playbook", "days"), [("report", "0"), ("report", "week"), ("report", ""), ("drill", "")])
+def test_days_that_are_not_a_number_above_0_are_refused_before_anything_is_read(ansible, tmp_path, playbook, days):
     run = ansible.run_playbook(
-        "maintops.scheduled_events.report",
+        f"maintops.scheduled_events.{playbook}",
         inventory={"all": {"hosts": {"web1": LOCAL}}},
-        extra_vars={"report_hosts": "web1", "report_json": str(tmp_path / "report.json"), "report_days": days},
+        extra_vars={
+            f"{playbook}_hosts": "web1",
+            "drill_become": False,
+            "report_json": str(tmp_path / "report.json"),
+            "report_days": days,
+        },
     )
     assert run.rc == 2, run.output
     assert f"report_days is {days}, expected a number above 0. Correct it" in run.output
+    assert {task.action.rpartition(".")[2] for task in run.tasks} == {"assert"}
     assert not (tmp_path / "report.json").exists()
 
 
