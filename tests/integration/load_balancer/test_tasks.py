@@ -80,6 +80,12 @@ def test_a_name_that_is_no_host_of_the_inventory_is_refused_among_those_that_are
     assert said == {found: [] if found == "['web1']" else [wrong.format(found)] for found in said}
 
 
+def test_a_slip_in_a_name_is_refused_before_the_tasks_take_the_host_out(host):
+    run = host.run("drained", rc=2, load_balancer_drian_timeout=1)
+    assert "load_balancer_drian_timeout has no effect" in " ".join(run.output.split())
+    assert not host.marker.exists()
+
+
 def test_missing_tasks_are_refused(host):
     run = host.run("drained", rc=2, load_balancer_return_tasks="in.yml")
     assert "expected the absolute path of a tasks file" in " ".join(run.output.split())
