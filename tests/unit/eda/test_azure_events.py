@@ -232,6 +232,8 @@ def test_a_limit_to_resources_can_be_a_text(passes, given, limits):
         ({"memory_file": "/"}, 'memory_file is "/", expected a file that can be written'),
         ({"memory_file": "/nonexistent/memory"}, 'memory_file is "/nonexistent/memory", expected a file'),
         ({"memory_file": 7}, "memory_file is 7, expected a file that can be written"),
+        ({"memory_file": ["/m"]}, 'memory_file is ["/m"], expected a file that can be written'),
+        ({"memory_file": "/m\0"}, r'memory_file is "/m\ufffd", expected a file that can be written'),
     ],
 )
 def test_an_argument_that_cannot_be_used_is_named(passes, arguments, problem):

@@ -166,10 +166,10 @@ def main(
     :raises ValueError: an argument cannot be used.
     """
     names, limit = host_names_of(host_names or {}), check(limit_to_resources, BOOLEAN, "limit_to_resources")
-    if memory_file and memory_file not in _READ:
+    if memory_file and str(memory_file) not in _READ:
         try:
             _read_memory(Path(memory_file))
-        except (OSError, TypeError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise ValueError(
                 f"memory_file is {show(memory_file)}, expected a file that can be written: {error}"
             ) from error
