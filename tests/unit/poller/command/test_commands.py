@@ -54,6 +54,15 @@ def test_status_shows_before_an_event_that_nothing_prepares_and_which_hooks_it_w
         os.chmod(path, mode)
         assert unit.command("status")[:2] == (1, f"WARNING: recover.d/10-hook: {problem}\n{asks}")
     os.remove(path)
+    for number in range(6):
+        unit.add_hook("recover", "exit 0", name=f"{number}-hook")
+        os.chmod(unit.path(f"hooks/recover.d/{number}-hook"), 0o644)
+    wrong = [f"recover.d/{number}-hook: refused: it is not executable. Run chmod +x" for number in range(6)]
+    below = "".join(f"  {each}\n" for each in wrong[4:])
+    assert unit.command("status")[:2] == (1, f"WARNING: {'; '.join(wrong[:4])}; 2 other problems, below\n{below}{asks}")
+    assert json.loads(unit.command("status", "--json")[1])["summary"] == "; ".join(wrong)
+    for number in range(6):
+        os.remove(unit.path(f"hooks/recover.d/{number}-hook"))
     os.mkdir(unit.path("hooks/restore"))  # of the owner
     open(unit.path("hooks/recovery"), "w").close()
     for name in ("recover", "Recover.d", "recovery.d", "recover_d"):

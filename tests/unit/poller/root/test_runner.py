@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 
 import pytest
 from _scheduled_events.clock import Clock
@@ -798,6 +799,13 @@ def test_a_wrong_hook_is_a_clear_failure(root_side, script, mode, reason):
     result = root_side.run_phase()
     assert result.outcome == "failed"
     assert reason in result.reason
+
+
+def test_a_hook_on_a_file_system_that_runs_no_program_is_refused_before_an_event_mocked_mount(root_side, monkeypatch):
+    root_side.add_hook("#!/bin/sh\n")
+    monkeypatch.setattr(os, "statvfs", lambda _path: types.SimpleNamespace(f_flag=os.ST_NOEXEC | os.ST_NOSUID))
+    [problem] = runner.refused(root_side.directories.hooks)
+    assert problem.endswith("refused: its file system is mounted with noexec. Mount it without this option")
 
 
 @pytest.mark.parametrize("ends", ["\n", "\0 more\n"])

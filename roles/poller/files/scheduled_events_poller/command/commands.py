@@ -38,6 +38,7 @@ LISTED = ("event_id", "event_type", "event_status", "event_source", "not_before"
 SAMPLE_ID = "00000000-0000-0000-0000-000000000000"
 SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
+MOST_IN_SUMMARY = 4  # problems in the first line of the status, which monitoring systems may cut
 # What a status that was not written by this release can raise.
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
 
@@ -131,14 +132,17 @@ def show_status(chosen: argparse.Namespace) -> int:
 
     with contextlib.suppress(OSError):  # only root and the unit can list them
         problems += map(one_line, runner.refused(chosen.hooks_directory))
+    found = ([] if problems and code == status.OK else [summary]) + problems
     if problems:
-        summary = "; ".join(([] if code == status.OK else [summary]) + problems)
         code = code or status.WARNING
     if chosen.json:
-        say_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
+        say_json({**known, "webhooks": webhooks, "exit_code": code, "summary": "; ".join(found)})
         return code
-    say(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
-    for line in lines + more:
+    first, others = found[:MOST_IN_SUMMARY], found[MOST_IN_SUMMARY:]
+    if others:
+        first.append(f"{counted(len(others), 'other problem')}, below")
+    say(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {'; '.join(first)}")
+    for line in [f"  {each}" for each in others] + lines + more:
         say(line)
     return code
 

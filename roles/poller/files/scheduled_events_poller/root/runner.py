@@ -129,6 +129,8 @@ class HookSet:
             raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
         if not status.st_mode & 0o100:
             raise HookRefused("refused: it is not executable. Run chmod +x")
+        if os.statvfs(path).f_flag & os.ST_NOEXEC:
+            raise HookRefused("refused: its file system is mounted with noexec. Mount it without this option")
         for place in (os.fsdecode(os.path.dirname(path)), *self._places):
             _check_directories(place)
 
