@@ -161,6 +161,7 @@ class HookRuns:
             event=entry.event,
             first_seen=self._now.wall,
             present=False,
+            elsewhere=entry.elsewhere,
             runs=runs,
             failures=entry.failures,
             ran=entry.ran,

@@ -695,6 +695,17 @@ def test_an_event_of_another_name_is_cleared_and_holds_no_recovery_of_the_presen
     assert vm.state.events == {}
 
 
+def test_a_recovery_that_a_reboot_interrupted_waits_while_its_event_is_announced_to_a_former_name():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(vm_name="new")
+    assert vm.step(document()) == [run("recover", 2)]
+    vm.reboot()
+    assert [vm.step(document(event())) for _ in range(2)] == [[], []]
+    assert vm.step(document()) == [run("recover", 3)]
+
+
 def test_an_event_that_is_announced_to_another_name_of_this_vm_is_not_prepared():
     vm = Engine(hooks=frozenset())
     vm.step(document(event()))
