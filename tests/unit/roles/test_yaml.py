@@ -136,7 +136,7 @@ def test_a_fact_that_a_role_sets_is_that_of_its_host_only_where_the_role_says_so
 
 @pytest.mark.parametrize(
     ("path", "unset", "given"),
-    [("report.yml", [90], [5]), ("drill.yml", [1], [5]), ("audit.yml", [30], [5])],
+    [("report.yml", [90], [5]), ("drill.yml", [1, 1], [5, 5]), ("audit.yml", [30], [5])],
 )
 def test_report_days_are_those_of_the_owner_or_those_that_the_playbook_documents(path, unset, given):
     found = [
