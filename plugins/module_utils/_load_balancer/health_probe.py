@@ -18,6 +18,9 @@ from .record import PUT_BACK, DrainError, Record, take_note
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
 NEW_MODE = 0o644  # the service must see the flag
 
+# With user and password, whose special characters are encoded, and with a port.
+_URL = re.compile(r"https?://([^/?#\s]*@)?([^/?#@:\s\[\]]+|\[[^/?#@\s\]]+\])(:[0-9]+)?(?![^/?#])", re.IGNORECASE)
+
 
 class ProbeAnswer(NamedTuple):
     """Of the health endpoint. ``status`` is 0 if there was none, and then ``problem`` says why."""
@@ -272,8 +275,8 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
     """
     if not is_absolute(options["flag"]):
         raise DrainError(f"flag is {options['flag']}, expected an absolute path. Correct load_balancer_probe_flag")
-    if not re.match("https?://[^/]", options["url"], re.IGNORECASE):
-        url = without_password(options["url"])
+    if not _URL.match(options["url"]):
+        url = re.sub("//.*@", "//…@", options["url"])  # a password in it need not be where it belongs
         raise DrainError(f'url is "{url}", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url')
     if options["drained_status"] == 200:
         raise DrainError(
