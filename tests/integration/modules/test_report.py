@@ -125,7 +125,7 @@ def test_days_that_are_not_a_number_above_0_are_refused_before_anything_is_read(
     )
     assert run.rc == 2, run.output
     assert f"report_days is {days}, expected a number above 0. Correct it" in run.output
-    assert {task.action.rpartition(".")[2] for task in run.tasks} == {"assert"}
+    assert {task.action.rpartition(".")[2] for task in run.tasks} == {"fail"}
     assert not (tmp_path / "report.json").exists()
 
 

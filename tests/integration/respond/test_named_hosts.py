@@ -79,8 +79,29 @@ def test_another_host_of_the_limit_need_have_no_connection(ansible):
     )
     assert "which matches no host" not in run.output
     assert hosts_of(run) == {"a_switch", "web1"}
-    assert [task.status for task in run.all(host="a_switch")] == ["skipped", "ok"], run.output
+    assert [task.status for task in run.all(host="a_switch")] == ["skipped", "skipped"], run.output
     assert "web1" in {task.host for task in run.tasks if task.action.endswith("command")}
+
+
+@pytest.mark.parametrize("limit", ["all", "localhost"])
+def test_a_name_that_matches_no_host_is_no_success_where_localhost_is_in_the_limit(ansible, limit):
+    inventory = {"all": {"hosts": {"localhost": {"ansible_connection": "local"}, "web1": {}}}}
+    options = ("--limit", limit, "-e", "respond_hosts=webb")
+    run = ansible.run_playbook("maintops.scheduled_events.respond", inventory=inventory, options=options)
+    assert run.rc == 2, run.output
+    assert "respond_hosts is webb, which matches no host of the inventory within" in " ".join(run.output.split())
+
+
+def test_variables_of_localhost_that_are_not_defined_stop_no_playbook(ansible):
+    hosts = {"localhost": {"ansible_become_password": "{{ vault }}"}, "web1": {"ansible_connection": "local"}}
+    extra = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.forecast",
+        inventory={"all": {"hosts": hosts}},
+        options=("--limit", "web1"),
+        extra_vars=extra,
+    )
+    assert "web1" in {task.host for task in run.tasks if task.action.endswith("command")}, run.output
 
 
 @pytest.mark.parametrize(
