@@ -402,8 +402,7 @@ def _is_left_alone(state: State, key: str, config: terms.Config) -> bool:
     """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
     entry = state.events[key]
     hint = not policies.is_pending(state, key, config) and not policies.is_running(entry, "advised")
-    leaves = entry.impact or entry.elsewhere
-    return hint or policies.has_failed(entry, "recover") or (leaves and not entry.ran)
+    return hint or policies.has_failed(entry, "recover") or (entry.impact and not entry.ran)
 
 
 def _is_kept(entry: EventState) -> bool:

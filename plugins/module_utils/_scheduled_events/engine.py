@@ -256,11 +256,11 @@ class _StepBuilder:
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
-        announced = {event.key for event in document.events}
+        announced = {event.key: event for event in document.events}
         for key, entry in list(self.runs.events.items()):
             if key not in self._named:
-                elsewhere = key in announced and not entry.event.affects(self._config.vm_name)
-                self.runs.events[key] = policies.no_longer_announced(entry, elsewhere=elsewhere)
+                elsewhere = None if entry.event.affects(self._config.vm_name) else announced.get(key)
+                self.runs.events[key] = policies.no_longer_announced(entry, elsewhere)
         self.reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
@@ -384,7 +384,7 @@ class _StepBuilder:
 
     def _forget(self, key: str) -> None:
         entry = self.runs.events[key]
-        if entry.failures or entry.elsewhere or policies.is_running(entry, *PHASES):
+        if entry.failures or policies.is_running(entry, *PHASES):
             return
         if entry.present and self.runs.action(entry.event) != decisions.IGNORE:
             return

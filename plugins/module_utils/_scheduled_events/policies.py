@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 
 from . import rules as decisions
 from .announced import is_drill
-from .document import ADVISORY, SCHEDULED, ScheduledEvent
+from .document import ADVISORY, SCHEDULED, STARTED, ScheduledEvent
 from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
 from .state import INTERRUPTED, RUNNING, UNKNOWN, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, UNKNOWN_HOOKS, Approve, Config
@@ -180,8 +180,8 @@ def unrecovered(state: State) -> List[str]:
     return [*ids, *([f"an event that is not known ({state.lost})"] if state.lost else [])]
 
 
-def no_longer_announced(entry: EventState, *, elsewhere: bool) -> EventState:
-    """The entry of an event that a document lacks, or has ``elsewhere``: for a former name of this VM.
+def no_longer_announced(entry: EventState, elsewhere: Optional[ScheduledEvent]) -> EventState:
+    """The entry of an event that a document lacks, or has for a former name of this VM as ``elsewhere``.
 
     A hook that notices that ends before it has prepared anything, also if other hooks of its phase end well, and it may
     have noticed first.
@@ -190,7 +190,8 @@ def no_longer_announced(entry: EventState, *, elsewhere: bool) -> EventState:
         # Others may have noticed, and undone what they did.
         runs = {**entry.runs, "prepare": entry.runs["prepare"]._replace(preparation=ABSENT)}
         entry = entry._replace(runs=runs, unannounced=UNKNOWN)
-    return entry._replace(present=False, elsewhere=elsewhere)
+    impact = entry.impact or (elsewhere is not None and elsewhere.event_status == STARTED)
+    return entry._replace(present=False, elsewhere=elsewhere is not None, impact=impact)
 
 
 def counts_no_longer(run: Run, event: ScheduledEvent, *, recovered: int) -> bool:

@@ -235,10 +235,6 @@ def test_an_event_waits_for_the_recovery_of_another():
             .read(event(B, resources=["new"])),
             Condition(condition.RECOVERY_WAITS),
         ),
-        (
-            Vm(hooks=frozenset()).read(event()).configure(vm_name="new").read(event()),
-            Condition(condition.OTHER_NAME, detail="vm1"),
-        ),
         (prepared().read(NAMELESS), Condition(condition.RECOVERY_WAITS)),
         (Vm().read(event()).read().end("prepare"), Condition(condition.RECOVERY_NEXT)),
     ],

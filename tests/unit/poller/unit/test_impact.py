@@ -17,7 +17,7 @@ from scheduled_events_poller.unit.impact import ImpactMeter, since_boot
 pytestmark = pytest.mark.edge
 
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-CONFIG = terms.Config("vm1", frozenset())
+CONFIG = terms.Config("vm1", frozenset(["prepare", "started", "recover"]))
 
 
 class Vm:
@@ -118,13 +118,16 @@ def test_a_reboot_is_measured_from_the_boot_until_the_first_document():
     assert [vm.step("Started"), vm.step()] == [[], []]
 
 
-@pytest.mark.parametrize("status", [None, "Started"], ids=["over", "announced"])
-def test_a_reboot_is_the_impact_of_an_event_of_the_former_name(status):
-    before = Vm()
-    before.step("Started")
-    before.step("Started", name="new")
-    assert before.facts == []
-    assert Vm(before.state, rebooted=True).step(status, name="new") == [("rebooted", 48.0)]
+@pytest.mark.parametrize("before", ["Scheduled", "Started"])
+@pytest.mark.parametrize("after", ["Scheduled", "Started", None])
+def test_a_reboot_is_the_impact_of_an_event_of_the_former_name_as_of_another(before, after):
+    vm, other = Vm(), Vm()
+    for name, each in (("new", vm), ("vm1", other)):
+        each.step(before)
+        assert each.step(before, name=name) == []
+    expected = [] if (before, after) == ("Scheduled", "Scheduled") else [("rebooted", 48.0)]
+    assert Vm(vm.state, rebooted=True).step(after, name="new") == expected
+    assert Vm(other.state, rebooted=True).step(after) == expected
 
 
 def test_an_event_of_a_former_name_has_no_impact_only_when_it_is_over():

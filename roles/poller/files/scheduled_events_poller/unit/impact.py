@@ -85,7 +85,7 @@ class ImpactMeter:
     def _reboots(self, step: Step) -> List[Fact]:
         seconds = self._since_boot()
         reason = "rebooted" if seconds is None else f"rebooted, {seconds:.0f} s until the first poll"
-        waits = {key for key, entry in step.after.events.items() if entry.present and not entry.impact}
+        waits = {key for key, entry in step.after.events.items() if entry.is_announced and not entry.impact}
         return [
             self._fact(step, key, entry, REBOOTED, seconds, reason)
             for key, entry in step.before.events.items()
