@@ -808,6 +808,13 @@ def test_a_hook_on_a_file_system_that_runs_no_program_is_refused_before_an_event
     assert problem.endswith("refused: its file system is mounted with noexec. Mount it without this option")
 
 
+def test_a_hook_that_is_removed_while_it_is_looked_at_is_skipped(root_side, monkeypatch):
+    root_side.add_hook("#!/bin/sh\n")
+    monkeypatch.setattr(os, "statvfs", lambda path: os.lstat(path + b"-gone"))
+    assert list(runner.refused(root_side.directories.hooks)) == []
+    assert root_side.run_phase().outcome == "nothing"
+
+
 @pytest.mark.parametrize("ends", ["\n", "\0 more\n"])
 def test_a_hook_that_the_kernel_runs_is_not_refused_whatever_its_first_line_is(root_side, tmp_path, ends):
     directory = tmp_path / "l".ljust(225 - len(str(tmp_path)), "o")

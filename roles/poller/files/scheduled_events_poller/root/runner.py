@@ -116,7 +116,7 @@ class HookSet:
             both = f"{os.fsdecode(owners)} and {os.fsdecode(path)}"
             raise HookRefused(f"refused: {both} have the same name. Rename one of them")
         try:
-            status = os.lstat(path)
+            status, flags = os.lstat(path), os.statvfs(path).f_flag
         except OSError as error:
             if error.errno in _NO_PROGRAM:
                 raise Vanished from error
@@ -129,7 +129,7 @@ class HookSet:
             raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
         if not status.st_mode & 0o100:
             raise HookRefused("refused: it is not executable. Run chmod +x")
-        if os.statvfs(path).f_flag & os.ST_NOEXEC:
+        if flags & os.ST_NOEXEC:
             raise HookRefused("refused: its file system is mounted with noexec. Mount it without this option")
         for place in (os.fsdecode(os.path.dirname(path)), *self._places):
             _check_directories(place)
