@@ -51,7 +51,8 @@ def note_worker(pid: int) -> None:
 
 def main_process_has_ended() -> bool:
     """Whether the process of Ansible that started this worker has ended, so that no run waits for the result."""
-    return os.getppid() not in (_worker or [main_pid()])
+    # While one of its threads still ends, the workers of a killed process have it as their parent.
+    return os.getppid() not in (_worker or [main_pid()]) or began(main_pid()) == ""
 
 
 def refuse_ended_run() -> None:
