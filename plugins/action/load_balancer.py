@@ -29,8 +29,7 @@ class ActionModule(HostOrHereAction, ArmAction):
         variables = task_vars or {}
         options = arguments_of(self, OPTIONS)
         refuse_sharing(self._task, "load_balancer", run_once=False)
-        drains = options["state"] == "drained" or (options["provider"], options["state"]) == ("record", "held")
-        is_new = drains and not options["resume"]  # a return must not fail for a name
+        is_new = options["state"] in ("drained", "held") and not options["resume"]  # a return must not fail for a name
         wrong_name = misspelled(variables, options_of("load_balancer"), "load_balancer") if is_new else ""
         problem = wrong_state(options) or wrong_name
         if problem:
