@@ -25,6 +25,8 @@ INVENTORY = {
         "vars": {f"{prefix}_become": False for prefix in ("forecast", "poller", "respond", "rolling_maintenance")},
     }
 }
+# Of web1, on this machine
+FORECAST = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
 
 
 def hosts_of(run):
@@ -73,9 +75,8 @@ def test_a_name_that_the_limit_leaves_out_is_no_success(ansible, hosts):
 def test_another_host_of_the_limit_need_have_no_connection(ansible):
     other = {"ansible_connection": "of.no.collection", "ansible_host": "{{ unknown }}"}
     inventory = {"all": {"hosts": {"a_switch": other, "web1": {"ansible_connection": "local"}}}}
-    extra = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
     run = ansible.run_playbook(
-        "maintops.scheduled_events.forecast", inventory=inventory, options=("--limit", "all"), extra_vars=extra
+        "maintops.scheduled_events.forecast", inventory=inventory, options=("--limit", "all"), extra_vars=FORECAST
     )
     assert "which matches no host" not in run.output
     assert hosts_of(run) == {"a_switch", "web1"}
@@ -94,12 +95,11 @@ def test_a_name_that_matches_no_host_is_no_success_where_localhost_is_in_the_lim
 
 def test_variables_of_localhost_that_are_not_defined_stop_no_playbook(ansible):
     hosts = {"localhost": {"ansible_become_password": "{{ vault }}"}, "web1": {"ansible_connection": "local"}}
-    extra = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
     run = ansible.run_playbook(
         "maintops.scheduled_events.forecast",
         inventory={"all": {"hosts": hosts}},
         options=("--limit", "web1"),
-        extra_vars=extra,
+        extra_vars=FORECAST,
     )
     assert "web1" in {task.host for task in run.tasks if task.action.endswith("command")}, run.output
 
