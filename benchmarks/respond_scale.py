@@ -163,8 +163,8 @@ def measure(ansible, directory, shape, hosts, options):
                 event_type = "Preempt" if notice else "Reboot"
                 emulator.schedule(event_type, *named, notice=notice or 3600, started_for=STARTED_FOR[shape])
             inventory = emulator.inventory(
-                respond_endpoint=emulator.endpoints.get,
-                respond_state_directory=lambda name: str(directory / name),
+                scheduled_events_endpoint=emulator.endpoints.get,
+                scheduled_events_state_directory=lambda name: str(directory / name),
             )
             playbook = [{"hosts": "all", "gather_facts": False, **playbook_of(side, shape, prepare)}]
             env = {"ANSIBLE_CONFIG": str(directory.parent / "ansible.cfg")}

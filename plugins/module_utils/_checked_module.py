@@ -29,8 +29,6 @@ BOUNDS: Dict[str, Tuple[float, float]] = {
     "drained_status": (100, 599),
 }
 
-DIRECTORIES = ("directory", "state_directory", "drill_directory")
-
 
 def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], within: str = "") -> str:
     """Say what is wrong with the first number that is not finite or out of bounds, or with another value.
@@ -49,7 +47,7 @@ def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any
             elif {option.get("type"), option.get("elements")} & {"float", "int"}:
                 bounds = next((found for end, found in BOUNDS.items() if name.endswith(end)), (0.0, MOST))
                 wrong = _wrong_number(each, *bounds)
-            elif name in DIRECTORIES and isinstance(each, str) and not is_absolute(each):
+            elif name.endswith("directory") and isinstance(each, str) and not is_absolute(each):
                 wrong = "an absolute path"
             elif name == "event_id" and isinstance(each, str) and not each.strip():
                 # As a filter, every wait for absence would end at once; without it, all events count.

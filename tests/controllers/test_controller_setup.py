@@ -153,8 +153,8 @@ def vms(setup, fleet, tmp_path):
         own = {
             "ansible_connection": "local",
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "respond_endpoint": endpoint,
-            "respond_state_directory": str(tmp_path / name / "state"),
+            "scheduled_events_endpoint": endpoint,
+            "scheduled_events_state_directory": str(tmp_path / name / "state"),
             "vm_directory": str(tmp_path / name),
         }
         text = "\n".join(f"{key}: '{value}'" for key, value in own.items())

@@ -241,8 +241,8 @@ class Respond:
             (directory / name).mkdir()
             hosts[name] = {
                 "vm_directory": str(directory / name),
-                "respond_state_directory": str(directory / name / "state"),
-                "respond_endpoint": emulator.endpoints[name],
+                "scheduled_events_state_directory": str(directory / name / "state"),
+                "scheduled_events_endpoint": emulator.endpoints[name],
                 "respond_become": False,
                 "respond_prepare_tasks": "/runner/project/prepare.yml",
                 "respond_recover_tasks": "/runner/project/recover.yml",

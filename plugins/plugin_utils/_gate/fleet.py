@@ -52,13 +52,10 @@ class FleetHost(OtherHost):
         super().__init__(action, name, task_vars, become=action._task.become)
         self._known_facts = facts
 
-    def options(self, table: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
-        """The options of a module for which a variable of the host has a value: the first that is set."""
-        values = {
-            option: next((value for value in map(self.variables.get, names) if value not in (None, "")), None)
-            for option, names in table.items()
-        }
-        return {option: value for option, value in values.items() if value is not None}
+    def options(self, table: t.Mapping[str, str]) -> dict[str, t.Any]:
+        """The options of a module for which a variable of the host has a value."""
+        values = {option: self.variables.get(name) for option, name in table.items()}
+        return {option: value for option, value in values.items() if value not in (None, "")}
 
     def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
         if not is_windows(action._connection):

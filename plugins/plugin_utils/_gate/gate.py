@@ -45,13 +45,13 @@ from .fleet import Fleet, FleetHost, Result
 from .store import MOST_WAITS, Store
 
 # What may differ from host to host. Outside the role, the common variables count.
-DIRECTORY = {"directory": ("rolling_maintenance_state_directory", "scheduled_events_state_directory")}
+DIRECTORY = {"directory": "scheduled_events_state_directory"}
 OF_SURVEY = {
     **DIRECTORY,
-    "endpoint": ("rolling_maintenance_endpoint", "scheduled_events_endpoint"),
-    "api_version": ("rolling_maintenance_api_version", "scheduled_events_api_version"),
-    "vm_name": ("rolling_maintenance_vm_name", "scheduled_events_vm_name"),
-    "flag": ("load_balancer_probe_flag",),
+    "endpoint": "scheduled_events_endpoint",
+    "api_version": "scheduled_events_api_version",
+    "vm_name": "scheduled_events_vm_name",
+    "flag": "load_balancer_probe_flag",
 }
 TASKS_FILES = ("rolling_maintenance_tasks", "rolling_maintenance_reboot_tasks", "rolling_maintenance_health_tasks")
 REBOOT = "rolling_maintenance_reboot"

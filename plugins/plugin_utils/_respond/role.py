@@ -48,17 +48,16 @@ PROBE = {
     **{name: f"load_balancer_probe_{name}" for name in ("flag", "url", "drained_status")},
 }
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
-UNCHECKED = [
-    f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory", "azure_credentials")
-]
-PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
-PLACE_OPTIONS = {**{name: {"type": "str"} for name in PLACES}, "state_directory": {"type": "path"}}
+UNCHECKED = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "azure_credentials")]
+OF_ALL_ROLES = {name: f"scheduled_events_{name}" for name in ("endpoint", "api_version", "vm_name", "state_directory")}
+PLACES = {OF_ALL_ROLES["endpoint"]: ENDPOINT_OR_AUTO, OF_ALL_ROLES["api_version"]: API_VERSION_OR_AUTO}
+PLACE_OPTIONS = {variable: {"type": SPEC[name]["type"]} for name, variable in OF_ALL_ROLES.items()}
 TIMES = {
     "respond": [name for name, option in OPTIONS.items() if option["type"] == "float" and name not in OF_THE_BALANCER],
     "rolling_maintenance": ["gate_timeout", "lease", "reboot_timeout", "resume_within", "settle"],
 }
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
-DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
+DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_)")
 
 
 def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any]:
@@ -67,7 +66,7 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     An empty value of an option without a default counts as not set.
     """
     names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in defaults_of("respond")}
-    names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
+    names.update({**OF_ALL_ROLES, **OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
     options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
@@ -78,7 +77,7 @@ def wrong_type(options: Variables) -> str:
 
     For the message alone: the validation of the task names the options.
     """
-    variables = {name: OF_THE_BALANCER.get(name, f"respond_{name}") for name in options}
+    variables = {name: {**OF_ALL_ROLES, **OF_THE_BALANCER}.get(name, f"respond_{name}") for name in options}
     specs = {variable: SPEC[name] for name, variable in variables.items()}
     try:
         typed_values(specs, {variables[name]: value for name, value in options.items()})
@@ -129,15 +128,14 @@ def _value_problem(variables: Variables, template: Template, role: str) -> str:
     """What is wrong with the times of the role, or with where it asks and writes: the gate would wait for a host that
     cannot be read.
     """
-    times = {name: {"type": "float"} for name in TIMES[role]}
-    given = _given(variables, template, {name: f"{role}_{name}" for name in (*PLACE_OPTIONS, *times)})
+    times = {f"{role}_{name}": {"type": "float"} for name in TIMES[role]}
+    given = _given(variables, template, {name: name for name in (*PLACE_OPTIONS, *times)})
     try:  # with the types of the module, for which a date is a text, and ~ a directory
         given.update(typed_values(PLACE_OPTIONS, given))
         check_fields(given, PLACES, others=True)
-        wrong = wrong_option({**PLACE_OPTIONS, **times}, given)
+        return wrong_option({**PLACE_OPTIONS, **times}, given)
     except ValueError as error:
-        wrong = str(error)
-    return f"{role}_{wrong}" if wrong else ""
+        return str(error)
 
 
 def _balancer_problem(variables: Variables, template: Template, look: Look, choice: str) -> str:

@@ -67,7 +67,7 @@ def test_the_roles_respond_and_rolling_maintenance_find_the_service_through_a_le
     # Each module starts slowly here, so the tasks need none.
     tasks = tmp_path / "tasks.yml"
     tasks.write_text("[{name: Prepare or maintain, ansible.builtin.debug: {msg: done}}]")
-    of_respond = {"respond_endpoint": "auto", "respond_prepare_tasks": str(tasks), "respond_recover_tasks": ""}
+    of_respond = {"scheduled_events_endpoint": "auto", "respond_prepare_tasks": str(tasks), "respond_recover_tasks": ""}
     of_maintenance = {
         "scheduled_events_endpoint": "auto",
         "rolling_maintenance_load_balancer": False,

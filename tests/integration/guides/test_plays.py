@@ -52,7 +52,6 @@ class Web:
         for variables in hosts.values():
             variables.update(
                 ansible_become=False,
-                load_balancer_state_directory="{{ vm_directory }}/balancer",
                 **{"scheduled_events_state_directory": "{{ vm_directory }}/state", **(own or {})},
             )
         if "load_balancer_provider: health_probe" in text or "load_balancer_state:" in text:

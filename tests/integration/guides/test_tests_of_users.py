@@ -40,7 +40,7 @@ def here(tmp_path):
         "emulator_port": free_port(),
         "emulator_control_port": free_port(),
         "emulator_install_directory": str(tmp_path / "emulator"),
-        "respond_state_directory": str(tmp_path) + "/{{ inventory_hostname }}",
+        "scheduled_events_state_directory": str(tmp_path) + "/{{ inventory_hostname }}",
         "test_image": "this machine",
         "web_directory": str(tmp_path) + "/{{ inventory_hostname }}",
         "web_port": free_port(),

@@ -120,7 +120,7 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
             **LOCAL,
             "id": f"{COMPUTE}/virtualMachines/{name}",
             "private_ipv4_addresses": [f"10.0.0.{number}"],
-            "load_balancer_state_directory": str(tmp_path / name),
+            "scheduled_events_state_directory": str(tmp_path / name),
         }
         for number, name in enumerate(HOSTS, 4)
     }

@@ -29,9 +29,8 @@ class Fleet:
 
     def start(self, *options):
         inventory = self.emulator.inventory(
-            respond_endpoint=lambda name: self.emulator.endpoints[name],
-            respond_state_directory=lambda name: str(self.directory / name / "state"),
-            load_balancer_state_directory=lambda name: str(self.directory / name / "state"),
+            scheduled_events_endpoint=lambda name: self.emulator.endpoints[name],
+            scheduled_events_state_directory=lambda name: str(self.directory / name / "state"),
             load_balancer_probe_flag=lambda name: str(self.backends[name].flag),
             load_balancer_probe_url=lambda name: f"http://127.0.0.1:{self.backends[name].port}/healthz",
             load_balancer_ports=lambda name: [self.backends[name].port],

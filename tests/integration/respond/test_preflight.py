@@ -39,9 +39,9 @@ CASES = {
         "false",
     ),
     "chosen_by_a_template": ({**HALF, "{}_load_balancer": "{{ 1 == 1 }}"}, ""),
-    "home": ({"{}_state_directory": "~/state"}, ""),
+    "home": ({"scheduled_events_state_directory": "~/state"}, ""),
     "useful_alone": (
-        {f"load_balancer_{name}": "/x" for name in ("probe_flag", "nginx_snippet", "state_directory")},
+        {f"load_balancer_{name}": "/x" for name in ("probe_flag", "nginx_snippet")},
         "",
     ),
 }
@@ -85,7 +85,7 @@ SHARED = {"respond": "check", "rolling_maintenance": "preflight", "load_balancer
 
 def test_a_role_for_each_host_by_itself_is_refused_where_it_is_delegated(ansible, tmp_path):
     known = {"load_balancer_state": "active", "load_balancer_probe_flag": str(tmp_path / "flag")}
-    known["load_balancer_state_directory"] = str(tmp_path)
+    known["scheduled_events_state_directory"] = str(tmp_path)
     tasks = [
         {
             "block": [{"ansible.builtin.import_role": {"name": f"{COLLECTION}.{role}", "tasks_from": tasks_from}}],

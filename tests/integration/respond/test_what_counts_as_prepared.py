@@ -131,7 +131,7 @@ def test_what_a_user_ignores_or_rescues_in_the_tasks_themselves_stays_a_preparat
 def test_an_error_of_the_turn_after_the_tasks_fails_the_host_with_its_message(hosts_of, write, strategy):
     hosts = hosts_of("vm1")
     hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
-    tasks = [{"ansible.builtin.copy": {"content": "[1", "dest": "{{ respond_state_directory }}/respond.json"}}]
+    tasks = [{"ansible.builtin.copy": {"content": "[1", "dest": "{{ scheduled_events_state_directory }}/respond.json"}}]
     roles = [{"role": "maintops.scheduled_events.respond", "respond_prepare_tasks": write("break.yml", tasks)}]
     run = hosts.run(playbook=[{"hosts": "all", "gather_facts": False, "strategy": strategy, "roles": roles}])
     assert run.rc == 2, run.output

@@ -13,7 +13,7 @@ BALANCED = {
     "load_balancer_provider": "tasks",
     "load_balancer_drain_tasks": str(TASKS / "trace_drain.yml"),
     "load_balancer_return_tasks": str(TASKS / "trace_return.yml"),
-    "load_balancer_state_directory": "{{ vm_directory }}/state",
+    "scheduled_events_state_directory": "{{ vm_directory }}/state",
     "rolling_maintenance_tasks": str(TASKS / "notify.yml"),
     "rolling_maintenance_reboot": "always",
     "rolling_maintenance_reboot_tasks": str(TASKS / "trace_reboot.yml"),

@@ -32,7 +32,7 @@ class Host:
         self._ansible = ansible
         self.marker = directory / "state" / "load-balancer.json"
         self._more_hosts: list[str] = []
-        self._variables = {"load_balancer_state_directory": str(directory / "state"), **variables}
+        self._variables = {"scheduled_events_state_directory": str(directory / "state"), **variables}
         self.inventory = {
             "all": {"hosts": {name: {**LOCAL, **own} for name, own in {"web1": {}, **(balancers or {})}.items()}}
         }

@@ -27,7 +27,7 @@ class Hosts:
 
     def inventory(self, hosts=None, **host_vars):
         inventory = self.emulator.inventory(
-            respond_endpoint=lambda name: self.emulator.endpoints[name],
+            scheduled_events_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
         )
         if hosts is not None:
@@ -39,7 +39,7 @@ class Hosts:
             "respond_prepare_tasks": str(TASKS / "prepare.yml"),
             "respond_started_tasks": str(TASKS / "started.yml"),
             "respond_recover_tasks": str(TASKS / "recover.yml"),
-            "respond_state_directory": "{{ vm_directory }}/state",
+            "scheduled_events_state_directory": "{{ vm_directory }}/state",
             "respond_wait_timeout": 120,
         }
         return inventory

@@ -49,11 +49,11 @@ class Story:
         server.flags = {"alpha": directory / "drained", "omega": self.drive / PLACE / "drained"}
         (directory / "maintain.yml").write_text(TASKS)
         inventory = emulator.inventory(
-            rolling_maintenance_endpoint=lambda name: emulator.endpoints[name],
+            scheduled_events_endpoint=lambda name: emulator.endpoints[name],
             load_balancer_probe_url=lambda name: f"{server.url}/{name}",
         )
         hosts = inventory["all"]["hosts"]
-        hosts["alpha"].update(rolling_maintenance_state_directory=str(state), rolling_maintenance_reboot="never")
+        hosts["alpha"].update(scheduled_events_state_directory=str(state), rolling_maintenance_reboot="never")
         hosts["alpha"].update(load_balancer_probe_flag=str(server.flags["alpha"]))
         hosts["omega"].update(ansible_connection=CONNECTION, ansible_drive=str(self.drive))
         inventory["all"]["vars"] = {
@@ -68,8 +68,8 @@ class Story:
         }
         look = {
             "step": "survey",
-            "endpoint": "{{ rolling_maintenance_endpoint }}",
-            "directory": "{{ rolling_maintenance_state_directory | default(omit) }}",
+            "endpoint": "{{ scheduled_events_endpoint }}",
+            "directory": "{{ scheduled_events_state_directory | default(omit) }}",
             "flag": "{{ load_balancer_probe_flag | default(omit) }}",
         }
         other = {"owner": "elsewhere/run/{{ inventory_hostname }}", "by": {"node": "elsewhere", "pid": 1}}

@@ -62,14 +62,14 @@ class Fleet:
         return json.loads(files["respond.json"])["events"] if "respond.json" in files else {}
 
     def inventory(self, **host_vars):
-        inventory = self.emulator.inventory(respond_endpoint=lambda name: self.emulator.endpoints[name])
+        inventory = self.emulator.inventory(scheduled_events_endpoint=lambda name: self.emulator.endpoints[name])
         hosts = {name: inventory["all"]["hosts"][name] for name in self.names}
         for name, variables in hosts.items():
             variables["fails"] = []
             if name.startswith("omega"):
                 variables.update(ansible_connection=CONNECTION, ansible_drive=str(self.drive(name)))
             else:
-                variables["respond_state_directory"] = str(self.drive(name) / "state")
+                variables["scheduled_events_state_directory"] = str(self.drive(name) / "state")
             variables.update(host_vars.get(name.rpartition("-")[2], {}))
         tasks = {f"respond_{phase}_tasks": str(self.directory / f"{phase}.yml") for phase in ("prepare", "recover")}
         tasks["respond_started_tasks"] = str(self.directory / "started.yml")

@@ -258,16 +258,10 @@ def test_a_host_that_cannot_be_asked_has_its_problem_without_its_name(ask, tmp_p
     assert sorted(path.name for path in tmp_path.glob("* is closed")) == ["web1 is closed", "web2 is closed"]
 
 
-@pytest.mark.parametrize(
-    ("variables", "directory"),
-    [
-        ({"scheduled_events_state_directory": "/common"}, "/common"),
-        ({"scheduled_events_state_directory": "/common", "rolling_maintenance_state_directory": "/own"}, "/own"),
-        ({"scheduled_events_state_directory": "/common", "rolling_maintenance_state_directory": ""}, "/common"),
-    ],
-)
-def test_a_host_has_the_directory_of_the_role_or_else_the_common_one(variables, directory):
-    assert FleetHost.options(types.SimpleNamespace(variables=variables), DIRECTORY) == {"directory": directory}
+@pytest.mark.parametrize(("value", "options"), [("/own", {"directory": "/own"}), ("", {}), (None, {})])
+def test_a_host_has_the_directory_of_its_variable_or_else_that_of_the_module(value, options):
+    variables = {"scheduled_events_state_directory": value}
+    assert FleetHost.options(types.SimpleNamespace(variables=variables), DIRECTORY) == options
 
 
 def test_what_ansible_found_out_about_a_host_is_known_at_the_next_look(ask):

@@ -58,8 +58,8 @@ def templating(values):
 
 def test_each_variable_of_the_role_is_an_option_of_its_turns():
     documented = yaml.safe_load(SPECS.read_text())["argument_specs"]["main"]["options"]
-    names = {name.partition("_")[2] for name in documented}
-    given = options_of_role({f"respond_{name}": "given" for name in names}, as_it_is)
+    names = {name.removeprefix("respond_").removeprefix("scheduled_events_") for name in documented}
+    given = options_of_role(dict.fromkeys(documented, "given"), as_it_is)
     assert given.keys() == names - OF_THE_PLAYBOOK
     assert given.keys() <= {*COMMON_OPTIONS, *OPTIONS}
 
@@ -123,7 +123,7 @@ def test_values_of_the_types_of_the_role_are_taken():
 
 @pytest.mark.parametrize("value", [None, "", "__omit__"])
 def test_a_variable_that_names_nothing_is_no_option(value):
-    variables = {"respond_vm_name": value, "respond_recover_tasks": value, "omit": "__omit__"}
+    variables = {"scheduled_events_vm_name": value, "respond_recover_tasks": value, "omit": "__omit__"}
     assert options_of_role(variables, as_it_is) == {"load_balancer": False}
 
 
@@ -338,8 +338,8 @@ def test_what_the_roles_give_to_the_role_load_balancer_themselves_is_not_checked
 )
 @pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
 def test_what_no_look_at_a_host_can_mend_is_refused_by_the_name_of_its_variable(name, value, message, role):
-    refusal = refusal_of_role({f"{role}_{name}": value, "omit": "__omit__"}, as_it_is, role)
-    assert refusal == (f"{role}_{message}" if message else "")
+    refusal = refusal_of_role({f"scheduled_events_{name}": value, "omit": "__omit__"}, as_it_is, role)
+    assert refusal == (f"scheduled_events_{message}" if message else "")
 
 
 TIMES_OF_ROLES = [(role, name) for role, names in TIMES.items() for name in names]
