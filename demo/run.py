@@ -77,7 +77,7 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: p
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
-        "respond_become": False,
+        "ansible_become": False,
         "respond_prepare_tasks": str(tasks / "prepare.yml"),
         "respond_recover_tasks": str(tasks / "recover.yml"),
         "scheduled_events_state_directory": "{{ vm_directory }}/state",

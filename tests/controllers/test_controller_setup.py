@@ -50,7 +50,7 @@ def variables(token_file: str) -> dict[str, Any]:
         "controller_setup_azure_credential": "Azure",
         "controller_setup_template_credentials": ["VMs"],
         "controller_setup_variables": {
-            "respond": {"respond_become": False, "respond_prepare_tasks": f"{PROJECT}/prepare.yml"}
+            "respond": {"ansible_become": False, "respond_prepare_tasks": f"{PROJECT}/prepare.yml"}
         },
         "controller_setup_notification": {
             "notification_type": "webhook",

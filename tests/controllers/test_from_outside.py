@@ -243,7 +243,7 @@ class Respond:
                 "vm_directory": str(directory / name),
                 "scheduled_events_state_directory": str(directory / name / "state"),
                 "scheduled_events_endpoint": emulator.endpoints[name],
-                "respond_become": False,
+                "ansible_become": False,
                 "respond_prepare_tasks": "/runner/project/prepare.yml",
                 "respond_recover_tasks": "/runner/project/recover.yml",
                 "ansible_python_interpreter": "{{ ansible_playbook_python }}",

@@ -50,7 +50,7 @@ def test_respond_takes_the_strings_of_a_survey_and_leaves_artifacts_and_a_summar
         files={"prepare.yml": PREPARE},
         extra_vars={
             **JOB,
-            "respond_become": "false",
+            "ansible_become": "false",
             "respond_acknowledge": "prepared",
             "respond_speak_for": "web8, web9",
             "respond_load_balancer": "false",
@@ -81,7 +81,7 @@ def test_respond_reports_the_host_that_failed_when_it_was_the_only_one(runner, v
         files={"prepare.yml": "- name: Drain\n  ansible.builtin.fail: {msg: sessions are left}\n"},
         extra_vars={
             **JOB,
-            "respond_become": "false",
+            "ansible_become": "false",
             "respond_prepare_tasks": "{{ project }}/prepare.yml",
             "respond_wait_timeout": "1",
         },
@@ -98,7 +98,7 @@ def test_respond_reports_the_host_that_failed_when_it_was_the_only_one(runner, v
 @pytest.mark.parametrize("name", ["respond", "rolling_maintenance"])
 def test_a_slice_of_a_job_is_refused_before_anything_is_done(runner, vms, name):
     emulator, inventory = vms("web1")
-    run = runner.run(name, inventory=inventory, extra_vars={**SLICE, "respond_become": "false"})
+    run = runner.run(name, inventory=inventory, extra_vars={**SLICE, "ansible_become": "false"})
     assert run.rc == 2
     assert "Set Job Slicing of the template to 1." in run.output
     assert emulator.polls("web1")["polls"] == 0
@@ -112,7 +112,7 @@ def test_rolling_maintenance_takes_the_strings_of_a_survey(runner, vms):
         files={"maintain.yml": PREPARE},
         extra_vars={
             **JOB,
-            "rolling_maintenance_become": "false",
+            "ansible_become": "false",
             "rolling_maintenance_serial": "2",
             "rolling_maintenance_max_unavailable": "67%",
             "rolling_maintenance_on_event": "wait",
@@ -144,7 +144,7 @@ def test_the_report_shows_the_events_of_all_hosts_and_changes_nothing(runner, vm
 
 def test_a_drill_leaves_its_verdict_in_the_artifacts_also_if_it_is_refused(runner, vms):
     emulator, inventory = vms("web1")
-    survey = {"drill_event_type": "Redeploy", "drill_serial": "1", "drill_become": "false"}
+    survey = {"drill_event_type": "Redeploy", "drill_serial": "1", "ansible_become": "false"}
     run = runner.run("drill", inventory=inventory, extra_vars={**JOB, **survey, "drill_hosts": "web1"})
     assert run.rc == 2, run.output
     assert "scheduled_events_drill" in run.artifacts, run.output

@@ -170,15 +170,15 @@ def setup_variables(way):
         "controller_setup_hook_token_file": str(way.token_file),
         "controller_setup_playbooks": {name: f"{name}.yml" for name in ("respond", "install_poller", "drill")},
         "controller_setup_variables": {
-            "drill": {"drill_become": False},
+            "drill": {"ansible_become": False},
             "respond": {
-                "respond_become": False,
+                "ansible_become": False,
                 "respond_phase_timeout": PHASE_TIMEOUT,
                 "respond_prepare_tasks": "/runner/project/drain.yml",
                 "respond_recover_tasks": "/runner/project/return.yml",
             },
             "install_poller": {
-                "poller_become": False,
+                "ansible_become": False,
                 "poller_controller_grace": GRACE,
                 "poller_controller": {"allow_http": True},
                 "poller_hooks": [{"name": "50-own", "phase": "prepare", "command": ["/bin/true"]}],  # of a takeover

@@ -239,7 +239,7 @@ def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm, bef
 @pytest.mark.parametrize("answer", [None, [], "[1, '50%']"])
 def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(ansible, vm, answer):
     vm.stop()
-    hosts = {name: {**LOCAL, "drill_become": False} for name in ("web1", "web2")}
+    hosts = {name: {**LOCAL, "ansible_become": False} for name in ("web1", "web2")}
     variables = {"drill_hosts": "all", "drill_serial": answer}
     run = ansible.run_playbook(
         "maintops.scheduled_events.drill", inventory={"all": {"hosts": hosts}}, extra_vars=variables, check=True
@@ -249,8 +249,8 @@ def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(an
 
 def test_a_wrong_value_of_one_host_keeps_no_other_one_from_its_drill_and_its_verdict(ansible):
     hosts = {
-        "web1": {**LOCAL, "drill_become": False, "drill_event_type": "Rebot"},
-        "web2": {**LOCAL, "drill_become": False, "drill_probe_urls": ["ftp://web2"]},
+        "web1": {**LOCAL, "ansible_become": False, "drill_event_type": "Rebot"},
+        "web2": {**LOCAL, "ansible_become": False, "drill_probe_urls": ["ftp://web2"]},
     }
     run = ansible.run_playbook(
         "maintops.scheduled_events.drill",

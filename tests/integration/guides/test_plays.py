@@ -256,7 +256,7 @@ def test_the_play_of_a_project_responds(web):
     event_id = web.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
     tasks = {phase: str(web.directory / f"{name}.yml") for phase, name in (("prepare", "drain"), ("recover", "return"))}
     own = {f"respond_{phase}_tasks": path for phase, path in tasks.items()}
-    web.run(play, extra_vars={**own, "respond_hosts": "web", "respond_become": False})
+    web.run(play, extra_vars={**own, "respond_hosts": "web", "ansible_become": False})
     assert web.approved() == [[event_id]]
     assert web.traces("web1") == ["drain", "return"]
 

@@ -79,7 +79,7 @@ def audited(ansible, emulate, installed_collection, tmp_path_factory):
                 "maintops.scheduled_events.audit",
                 inventory=inventory,
                 extra_vars={
-                    "report_become": False,
+                    "ansible_become": False,
                     "report_json": str(outputs["json"]),
                     "audit_credentials": {"auth_source": "msi"},
                 },
@@ -132,7 +132,7 @@ def test_the_audit_of_the_emulator_shows_the_coverage_of_the_fleet(audited):
 
 @pytest.mark.parametrize("given", [{}, {"audit_subscriptions": ""}, {"audit_subscriptions": []}])
 def test_an_audit_without_a_subscription_is_refused_before_azure_is_asked(ansible, given):
-    hosts = {"web1": {**LOCAL, "report_become": False}}
+    hosts = {"web1": {**LOCAL, "ansible_become": False}}
     variables = {"report_hosts": "web1", **given}
     run = ansible.run_playbook(
         "maintops.scheduled_events.audit", inventory={"all": {"hosts": hosts}}, extra_vars=variables

@@ -49,7 +49,7 @@ def inventory(tmp_path_factory):
 
 
 def forecast(ansible, inventory, **variables):
-    extra = {"forecast_hosts": "all", "forecast_become": False, **variables}
+    extra = {"forecast_hosts": "all", "ansible_become": False, **variables}
     return ansible.run_playbook("maintops.scheduled_events.forecast", inventory=inventory, extra_vars=extra)
 
 

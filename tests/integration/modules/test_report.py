@@ -51,7 +51,7 @@ def report(ansible, fleet, tmp_path_factory):
     (directory / "web1" / "history.jsonl").write_text("\n".join([*lines, ""]))
     os.mkfifo(directory / "web3" / "history.jsonl")
     outputs = {f"report_{kind}": str(directory / f"report.{kind}") for kind in ("html", "json", "otlp", "junit")}
-    extra = {**outputs, "report_become": False}
+    extra = {**outputs, "ansible_become": False}
     run = ansible.run_playbook(
         "maintops.scheduled_events.report",
         inventory=inventory,
@@ -118,7 +118,7 @@ def test_days_that_are_not_a_number_above_0_are_refused_before_anything_is_read(
         inventory={"all": {"hosts": {"web1": LOCAL}}},
         extra_vars={
             f"{playbook}_hosts": "web1",
-            "drill_become": False,
+            "ansible_become": False,
             "report_json": str(tmp_path / "report.json"),
             "report_days": days,
         },
@@ -138,7 +138,7 @@ def test_a_host_does_not_choose_what_is_written_on_the_control_node(ansible, tmp
     run = ansible.run_playbook(
         "maintops.scheduled_events.report",
         inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_connection": "answers"}}}},
-        extra_vars={"report_hosts": "all", "report_become": False, "report_html": str(tmp_path / "report.html")},
+        extra_vars={"report_hosts": "all", "ansible_become": False, "report_html": str(tmp_path / "report.html")},
         env={"ANSWERS_AFTER": "0", **{name: str(tmp_path / file) for name, file in known.items()}},
     )
     assert run.one(task="Write the report")["msg"].startswith("web1 has returned the facts report_json, which are")
@@ -152,7 +152,7 @@ def test_a_report_takes_the_place_of_no_device_and_of_no_link_to_one(ansible, cl
     run = ansible.run_playbook(
         "maintops.scheduled_events.report",
         inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
-        extra_vars={"report_hosts": "all", "report_become": False, "report_json": str(output)},
+        extra_vars={"report_hosts": "all", "ansible_become": False, "report_json": str(output)},
     )
     assert output.is_symlink()
     assert run.one(task="Write the report")["msg"].startswith(f"{output} is not a regular file")
@@ -190,7 +190,7 @@ def test_a_report_whose_path_cannot_be_looked_at_says_so(ansible, closed_port, t
     run = ansible.run_playbook(
         "maintops.scheduled_events.report",
         inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
-        extra_vars={"report_hosts": "all", "report_become": False, "report_json": str(output)},
+        extra_vars={"report_hosts": "all", "ansible_become": False, "report_json": str(output)},
     )
     message = run.one(task="Write the report")["msg"]
     assert message.startswith(f"{output} cannot be written: File name too long")

@@ -36,7 +36,7 @@ class Fleet:
             load_balancer_ports=lambda name: [self.backends[name].port],
         )
         inventory["all"]["vars"] = {
-            "respond_become": False,
+            "ansible_become": False,
             "respond_load_balancer": True,
             "respond_wait_timeout": 300,
             "load_balancer_probe_interval": 0.1,

@@ -22,11 +22,11 @@ CASES = {
 INVENTORY = {
     "all": {
         "hosts": {"web1": {"ansible_connection": "ssh", "ansible_host": "web1.invalid"}},
-        "vars": {f"{prefix}_become": False for prefix in ("forecast", "poller", "respond", "rolling_maintenance")},
+        "vars": {"ansible_become": False},
     }
 }
 # Of web1, on this machine
-FORECAST = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "forecast_become": False}
+FORECAST = {"forecast_hosts": "web1", "__forecast_command": "/bin/true", "ansible_become": False}
 
 
 def hosts_of(run):

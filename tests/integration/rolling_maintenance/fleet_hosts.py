@@ -32,7 +32,7 @@ class Hosts:
         for name, more in (host_vars or {}).items():
             inventory["all"]["hosts"].setdefault(name, {}).update(more)
         inventory["all"]["vars"] = {
-            "rolling_maintenance_become": False,
+            "ansible_become": False,
             "rolling_maintenance_load_balancer": False,
             "scheduled_events_state_directory": "{{ vm_directory }}/state",
             "rolling_maintenance_tasks": str(TASKS / "maintain.yml"),

@@ -35,7 +35,7 @@ class Hosts:
         for name, variables in host_vars.items():
             inventory["all"]["hosts"].setdefault(name, {}).update(variables)
         inventory["all"]["vars"] = {
-            "respond_become": False,
+            "ansible_become": False,
             "respond_prepare_tasks": str(TASKS / "prepare.yml"),
             "respond_started_tasks": str(TASKS / "started.yml"),
             "respond_recover_tasks": str(TASKS / "recover.yml"),

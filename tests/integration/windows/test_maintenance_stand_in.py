@@ -57,7 +57,7 @@ class Story:
         hosts["alpha"].update(load_balancer_probe_flag=str(server.flags["alpha"]))
         hosts["omega"].update(ansible_connection=CONNECTION, ansible_drive=str(self.drive))
         inventory["all"]["vars"] = {
-            "rolling_maintenance_become": False,
+            "ansible_become": False,
             "rolling_maintenance_load_balancer": True,
             "rolling_maintenance_tasks": str(directory / "maintain.yml"),
             "rolling_maintenance_settle": 0,

@@ -73,7 +73,7 @@ class Fleet:
             variables.update(host_vars.get(name.rpartition("-")[2], {}))
         tasks = {f"respond_{phase}_tasks": str(self.directory / f"{phase}.yml") for phase in ("prepare", "recover")}
         tasks["respond_started_tasks"] = str(self.directory / "started.yml")
-        return {"all": {"hosts": hosts, "vars": {**tasks, "respond_become": False, "respond_wait_timeout": 240}}}
+        return {"all": {"hosts": hosts, "vars": {**tasks, "ansible_become": False, "respond_wait_timeout": 240}}}
 
     def environment(self):
         return windows(self.directory / "windows.log")

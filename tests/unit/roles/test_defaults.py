@@ -50,7 +50,7 @@ def test_the_number_0_is_never_taken_for_a_variable_that_is_not_set():
     assert found_in(paths, rf"\b({numbers}) ?\| ?default\((?!0)[^)]*, true\)") == []
 
 
-OF_PLAYBOOKS = ("hosts", "serial", "become")  # read by a playbook alone
+OF_PLAYBOOKS = ("hosts", "serial")  # read by a playbook alone
 OF_PROVIDERS = ("state", "holder", "drain_timeout", "on_timeout")
 # Of a role and a file of its tasks, what the options begin with that a module is given there.
 GIVEN = {

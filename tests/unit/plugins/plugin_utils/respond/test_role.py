@@ -22,7 +22,7 @@ from plugins.plugin_utils._respond.role import (
 )
 
 SPECS = pathlib.Path(__file__).parents[5] / "roles" / "respond" / "meta" / "argument_specs.yml"
-OF_THE_PLAYBOOK = {"hosts", "become"}
+OF_THE_PLAYBOOK = {"hosts"}
 RESULT = {"msg": "no space left", "failed": True}
 POOL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
 IN_A_POOL = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_pools": [POOL]}
