@@ -4,11 +4,9 @@
 
 """Who a run of Ansible is, whether another one is dead, and what it remembers."""
 
+import multiprocessing
 import os
-import pathlib
 import platform
-import subprocess
-import sys
 
 import pytest
 from ansible.utils.vars import get_unique_id
@@ -68,18 +66,15 @@ def test_of_a_host_that_several_plays_maintain_the_last_one_counts(tmp_path):
 
 
 def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
-    script = (
-        "import pathlib, sys; from plugins.plugin_utils._gate.store import Store\n"
-        "for _number in range(50):\n"
-        "    with Store(pathlib.Path(sys.argv[1])).open() as content: content['n'] = content.get('n', 0) + 1\n"
-    )
-    root = str(pathlib.Path(__file__).parents[5])
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": root}
-        )
-        for _process in range(3)
-    ]
-    assert [process.wait() for process in running] == [0, 0, 0]
+    def count():
+        for _number in range(50):
+            with Store(tmp_path).open() as content:
+                content["n"] = content.get("n", 0) + 1
+
+    running = [multiprocessing.get_context("fork").Process(target=count) for _process in range(3)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
     with Store(tmp_path).open() as content:
         assert content == {"n": 150}
