@@ -10,10 +10,10 @@ differently.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import typing as t
-import urllib.parse
 
 try:
     import requests
@@ -210,9 +210,4 @@ def _failure(session: requests.Session, url: str, timeout: float) -> str:
 
 def without_password(url: str) -> str:
     """The URL as it can be shown."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-    except ValueError:
-        return "a URL that cannot be read"
-    name, at, where = parts.netloc.rpartition("@")
-    return urllib.parse.urlunsplit(parts._replace(netloc=f"{'***' if name else ''}{at}{where}"))
+    return re.sub(r"//[^/?#\s]*@", "//***@", url)
