@@ -15,7 +15,7 @@ from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
 from ..module_utils._scheduled_events.terms import NEVER
-from ..plugin_utils._ansible.core import arguments_of, defaults_of, misspelled
+from ..plugin_utils._ansible.core import arguments_of, misspelled, options_of
 from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._ansible.other_host import OtherHost
 from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused, MayBeOut
@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
         """
         types = {**OPTIONS["event_type"], "choices": list(LEAST_NOTICE)}
         options = arguments_of(self, {**OPTIONS, "event_type": types})
-        wrong_name = misspelled(self._variables, defaults_of("drill"), "drill")
+        wrong_name = misspelled(self._variables, options_of("drill"), "drill")
         if wrong_name:
             raise AnsibleActionFail(wrong_name)
         _check_urls(options["probe_urls"])

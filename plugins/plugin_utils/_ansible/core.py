@@ -42,6 +42,7 @@ OF_CONTROL_NODE = re.compile(
 
 FLUSHES = "flushes"
 ROLES = Path(__file__).parents[3] / "roles"
+OF_ALL_ROLES = "scheduled_events_"  # begins the names of the variables that all roles read
 NEAR = 0.88  # of difflib: "hook" is near "hooks", "hooks_web" is not
 
 
@@ -215,10 +216,9 @@ def options_of(role: str) -> dict[str, t.Any]:
     return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
 
 
-@functools.cache
-def defaults_of(role: str) -> dict[str, t.Any]:
-    """The variables of a role, with their defaults."""
-    return t.cast("dict[str, t.Any]", yaml_load((ROLES / role / "defaults" / "main.yml").read_text()))
+def short_names(options: t.Iterable[str], role: str) -> dict[str, str]:
+    """The names of variables, by their names without what shows whose they are."""
+    return {name.removeprefix(f"{role}_").removeprefix(OF_ALL_ROLES): name for name in options}
 
 
 def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], role: str) -> str:
@@ -226,11 +226,10 @@ def misspelled(variables: t.Mapping[str, t.Any], options: t.Collection[str], rol
 
     One with all words of the option and more, such as those of a group, is of the user's own.
     """
-    prefix = f"{role}_"
-    names = {name.removeprefix(prefix): name for name in options}
+    names = short_names(options, role)
     # Ansible also takes names that are not a text from a file of variables.
-    for name in sorted(name for name in map(str, variables) if name.startswith(prefix) and name not in options):
-        words = name.removeprefix(prefix)
+    own = sorted(name for name in map(str, variables) if name.startswith(f"{role}_") and name not in options)
+    for words, name in short_names(own, role).items():
         # Such as acknowledgement, for acknowledge.
         longer = [each for each in names if words.startswith(each) and words[len(each) :].isalpha()]
         swapped = [each for each in names if sorted(words) == sorted(each)]

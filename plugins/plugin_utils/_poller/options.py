@@ -18,12 +18,12 @@ import typing as t
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
 from ...module_utils._scheduled_events.terms import CONTROLLER
-from .._ansible.core import refuse_empty_options, typed_values
+from .._ansible.core import refuse_empty_options, short_names, typed_values
 from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
-OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
-OF_THE_ROLE |= {"history_group", "python"}
+OF_THE_ROLE = {"hosts", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
+OF_THE_ROLE |= {"history_group", "python", "forecast_hosts", "forecast_event_types", "forecast_strict"}
 INTERPRETER = re.compile(r"/[A-Za-z0-9/._+@:,=~-]+")
 PROGRAMS = ("content", "src", "command")
 
@@ -81,7 +81,8 @@ def plan(
         )
     refuse_empty_options(values.get("poller_rules") or [], "poller_rules")
     typed = typed_values(specs, values)
-    config = {name: _without_nulls(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
+    variables = short_names(specs, "poller")
+    config = {name: _without_nulls(typed[variables[name]]) for name in variables.keys() - OF_THE_ROLE}
     config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
     controller = _given(typed["poller_controller"] or {})
     webhooks = [_given(webhook) for webhook in typed["poller_webhooks"]]
@@ -116,13 +117,8 @@ def plan(
             config["hooks"].setdefault(phase, []).append(name)
     problem = check_settings({"config": config, "controller": controller, "webhooks": webhooks})
     if problem:
-        raise WrongValue(f"poller_{problem}")
+        raise WrongValue(re.sub(r"^\w+", lambda name: variables.get(name[0], name[0]), problem))
     return Plan(config, controller, webhooks, hooks)
-
-
-def _settings_of_the_unit(specs: Values) -> list[str]:
-    names = [name.partition("poller_")[2] for name in specs if name.startswith("poller_")]
-    return [name for name in names if name not in OF_THE_ROLE]
 
 
 def _without_nulls(value: t.Any) -> t.Any:

@@ -24,7 +24,7 @@ from ...module_utils._respond.request import OPTIONS
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import defaults_of, misspelled, options_of, rendered, typed_values
+from .._ansible.core import OF_ALL_ROLES, misspelled, options_of, rendered, typed_values
 from .._ansible.tasks_files import TasksFileError
 from .._azure import arm, pools
 
@@ -49,14 +49,14 @@ PROBE = {
 }
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "azure_credentials")]
-OF_ALL_ROLES = {name: f"scheduled_events_{name}" for name in ("endpoint", "api_version", "vm_name", "state_directory")}
-PLACES = {OF_ALL_ROLES["endpoint"]: ENDPOINT_OR_AUTO, OF_ALL_ROLES["api_version"]: API_VERSION_OR_AUTO}
-PLACE_OPTIONS = {variable: {"type": SPEC[name]["type"]} for name, variable in OF_ALL_ROLES.items()}
+SHARED = {name: f"{OF_ALL_ROLES}{name}" for name in ("endpoint", "api_version", "vm_name", "state_directory")}
+PLACES = {SHARED["endpoint"]: ENDPOINT_OR_AUTO, SHARED["api_version"]: API_VERSION_OR_AUTO}
+PLACE_OPTIONS = {variable: {"type": SPEC[name]["type"]} for name, variable in SHARED.items()}
 TIMES = {
     "respond": [name for name, option in OPTIONS.items() if option["type"] == "float" and name not in OF_THE_BALANCER],
     "rolling_maintenance": ["gate_timeout", "lease", "reboot_timeout", "resume_within", "settle"],
 }
-# The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
+# The gate and the endpoint of nginx also read some.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_)")
 
 
@@ -65,8 +65,8 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
 
     An empty value of an option without a default counts as not set.
     """
-    names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in defaults_of("respond")}
-    names.update({**OF_ALL_ROLES, **OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
+    names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in options_of("respond")}
+    names.update({**SHARED, **OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
     options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
@@ -77,7 +77,7 @@ def wrong_type(options: Variables) -> str:
 
     For the message alone: the validation of the task names the options.
     """
-    variables = {name: {**OF_ALL_ROLES, **OF_THE_BALANCER}.get(name, f"respond_{name}") for name in options}
+    variables = {name: {**SHARED, **OF_THE_BALANCER}.get(name, f"respond_{name}") for name in options}
     specs = {variable: SPEC[name] for name, variable in variables.items()}
     try:
         typed_values(specs, {variables[name]: value for name, value in options.items()})
@@ -105,7 +105,7 @@ def refusal_of_role(variables: Variables, template: Template, look: Look, role: 
         return f"{taken[0]} is set, but the role sets it for your tasks. Rename your variable"
     return (
         _slice_problem(variables, template)
-        or misspelled(variables, defaults_of(role), role)
+        or misspelled(variables, options_of(role), role)
         or _value_problem(variables, template, role)
         or _balancer_problem(variables, template, look, f"{role}_load_balancer")
     )
