@@ -825,9 +825,12 @@ def test_a_hook_that_the_kernel_runs_is_not_refused_whatever_its_first_line_is(r
     assert root_side.run_phase().outcome == "ok"
 
 
-def test_a_link_is_not_a_hook(root_side):
-    os.symlink("/bin/true", os.path.join(root_side.directories.hooks, "prepare.d", "10-link"))
+@pytest.mark.parametrize("target", ["/bin/true", "scripts/drain-database"])
+def test_a_link_is_not_a_hook_wherever_it_leads(root_side, target):
+    os.symlink(target, os.path.join(root_side.directories.hooks, "prepare.d", "10-link"))
     assert "refused: it is not a regular file" in root_side.run_phase().reason
+    [problem] = runner.refused(root_side.directories.hooks)
+    assert problem.startswith("prepare.d/10-link: refused: it is not a regular file")
 
 
 def test_a_directory_is_not_a_hook(root_side):

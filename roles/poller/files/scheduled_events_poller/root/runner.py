@@ -116,7 +116,8 @@ class HookSet:
             both = f"{os.fsdecode(owners)} and {os.fsdecode(path)}"
             raise HookRefused(f"refused: {both} have the same name. Rename one of them")
         try:
-            status, flags = os.lstat(path), os.statvfs(path).f_flag
+            status = os.lstat(path)
+            flags = os.statvfs(path).f_flag if stat.S_ISREG(status.st_mode) else 0  # a link can lead to nothing
         except OSError as error:
             if error.errno in _NO_PROGRAM:
                 raise Vanished from error
