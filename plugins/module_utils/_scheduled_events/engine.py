@@ -389,7 +389,7 @@ class _StepBuilder:
         if entry.present and self.runs.action(entry.event) != decisions.IGNORE:
             return
         # Hooks that ran are undone by recovery, unless the owner never configured one.
-        if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
+        if entry.ran and (entry.is_announced or entry.owed or "recover" in self._config.hooks):
             return
         if entry.present:  # a new rule ignores it
             self._ignore(key, entry.event)

@@ -135,7 +135,7 @@ class _Facts:
             yield from self._held(key, before, after)
 
     def _seen(self, before: Optional[EventState], entry: EventState, *, is_new: bool) -> Iterator[history.Fact]:
-        is_again = before is not None and entry.present and not before.is_announced and not is_new
+        is_again = before is not None and entry.is_announced and not before.is_announced and not is_new
         run = before.runs.get("recover") if before is not None and is_again else None
         if run is not None and run.outcome == RUNNING and "recover" not in entry.runs:
             run_id = self._writer.run or run.request_id

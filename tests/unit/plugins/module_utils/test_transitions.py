@@ -279,6 +279,26 @@ def test_a_recovery_that_was_never_asked_for_ends_where_its_event_comes_back():
     assert words(vm.step(an_event())) == ["phase_ended recover interrupted", "seen"]
 
 
+def test_an_event_is_not_over_while_it_is_announced_to_a_former_name_also_if_no_recovery_is_configured():
+    vm = Vm(terms.Config("vm1", frozenset(["prepare"])))
+    vm.step(an_event())
+    vm.take(None, results=[vm.ends("prepare")])
+    vm.config = vm.config._replace(vm_name="new")
+    assert words(vm.step(an_event())) == ["held"]
+    assert words(vm.step()) == ["over", "returned"]
+
+
+def test_an_event_that_comes_back_for_a_former_name_is_seen_before_it_is_over_again():
+    vm = Vm()
+    vm.step(an_event())
+    vm.take(None, results=[vm.ends("prepare")])
+    assert words(vm.step()) == ["over", "phase_began recover"]
+    vm.config = vm.config._replace(vm_name="new")
+    [seen] = vm.step(an_event())
+    assert (seen.kind, seen.reason) == ("seen", AGAIN)
+    assert words(vm.step()) == ["over"]
+
+
 def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name():
     vm = Vm()
     vm.step(an_event())
