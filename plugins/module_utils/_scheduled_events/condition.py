@@ -260,7 +260,7 @@ def _waits(entry: EventState, config: terms.Config) -> Condition:
     wanted = decisions.rule_for(entry.event, config.rules).lead_time
     lead_time = policies.lead_time(entry.event, config)
     raised = wanted is not None and wanted < lead_time
-    why = f"window {entry.window}" if entry.window else f"{lead_time:.10g} s before NotBefore"
+    why = f"window {entry.window}" if entry.window else f"{round(lead_time, 1):.10g} s before NotBefore"
     if raised:
         why += f", and not {wanted:.10g} s as its rule says, since that is too late for this VM"
     kind = WAITS_PREPARED if entry.ran else WAITS_RAISED if raised else WAITS

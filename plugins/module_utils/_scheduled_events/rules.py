@@ -35,7 +35,7 @@ _FIELDS = {
     "max_duration": whole(0),
     "max_resources": whole(1),
     "action": choice(*ACTIONS),
-    "lead_time": converted(f"seconds, {LONGEST_LEAD_TIME} at most, or {ANNOUNCED}", _lead_time),
+    "lead_time": converted(f"seconds above 0, {LONGEST_LEAD_TIME} at most, or {ANNOUNCED}", _lead_time),
     "windows": list_of(WINDOW, "windows", least=1),
 }
 

@@ -83,6 +83,7 @@ def plan(
     typed = typed_values(specs, values)
     variables = short_names(specs, "poller")
     config = {name: _without_nulls(typed[variables[name]]) for name in variables.keys() - OF_THE_ROLE}
+    config = {name: None if value == "" else value for name, value in config.items()}
     config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
     controller = _given(typed["poller_controller"] or {})
     webhooks = [_given(webhook) for webhook in typed["poller_webhooks"]]
@@ -127,7 +128,7 @@ def _without_nulls(value: t.Any) -> t.Any:
         return [_without_nulls(each) for each in value]
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in _given(value).items()}
-    return None if value == "" else value
+    return value
 
 
 def _given(value: Values) -> dict[str, t.Any]:
@@ -166,6 +167,11 @@ def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) ->
         raise WrongValue(
             f"{place}: {given[0]} is not a program, expected it to begin with a line such as #!/bin/sh, without a byte "
             "order mark: add the line"
+        )
+    if content.startswith(b"#!") and b"\n" not in content.strip():
+        raise WrongValue(
+            f"{place}: {given[0]} is one line, expected commands after the line that begins with #!: write "
+            f'"content: |", since ">" joins the lines'
         )
     if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
         raise WrongValue(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")

@@ -85,6 +85,11 @@ def test_a_wrong_argument_is_a_usage_error(outcome, words, message):
     assert message in errors
 
 
+def test_the_url_of_another_control_api_is_not_taken_for_the_address_to_serve_on(outcome):
+    status, errors = outcome("--control", "http://127.0.0.1:8178", "serve", "--fleet", "absent.json")
+    assert (status, "stands before serve, expected serve --control ADDRESS:PORT" in errors) == (1, True)
+
+
 def test_a_token_beside_a_user_in_the_url_of_event_grid_is_refused(outcome, tmp_path):
     (tmp_path / "token").write_text("of-the-receiver")
     (tmp_path / "fleet.json").write_text('{"vms": [{"name": "web1", "address": "127.0.10.1"}]}')

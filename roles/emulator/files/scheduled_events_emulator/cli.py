@@ -128,6 +128,8 @@ def _clock(arguments: argparse.Namespace) -> Clock:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
+    if arguments.control != DEFAULT_CONTROL:
+        raise InputError(f"--control {arguments.control} stands before serve, expected serve --control ADDRESS:PORT")
     try:
         from scheduled_events_emulator import server
     except ImportError as error:

@@ -124,7 +124,7 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"lead_time": "soon", "action": "hold"}],
-            'rules[0].lead_time: expected seconds, 2592000 at most, or announced, not "soon"',
+            'rules[0].lead_time: expected seconds above 0, 2592000 at most, or announced, not "soon"',
         ),
         (
             [{"max_resources": 0, "action": "hold"}],
@@ -132,20 +132,20 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"lead_time": 0, "action": "hold"}],
-            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not 0",
+            "rules[0].lead_time: expected seconds above 0, 2592000 at most, or announced, not 0",
         ),
         (
             [{"lead_time": 10**400, "action": "hold"}],
-            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, "
+            "rules[0].lead_time: expected seconds above 0, 2592000 at most, or announced, "
             'not "(cut: longer than 200 characters)"',
         ),
         (
             [{"lead_time": 2592001, "action": "hold"}],
-            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not 2592001",
+            "rules[0].lead_time: expected seconds above 0, 2592000 at most, or announced, not 2592001",
         ),
         (
             [{"lead_time": True, "action": "hold"}],
-            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not true",
+            "rules[0].lead_time: expected seconds above 0, 2592000 at most, or announced, not true",
         ),
         (
             [{"min_duration": 9, "max_duration": 8, "action": "approve"}],

@@ -64,6 +64,15 @@ def test_the_metrics_count_each_run_that_ended_also_without_a_result(outcome, co
     shown.report(Report("a", ReportKind.ENDED, "prepare", outcome), None)
     sample = f'scheduled_events_hook_runs_total{{phase="prepare",outcome="{outcome}"}} 1\n'
     assert (sample in shown.metrics.render()) == counted
+    failure = f'scheduled_events_hook_failure_timestamp_seconds{{phase="prepare",outcome="{outcome}"}} '
+    assert (failure in shown.metrics.render()) == counted
+
+
+def test_hooks_that_end_well_leave_no_time_of_a_failure():
+    shown = display.Display(CLOCK)
+    for outcome in ("ok", "nothing"):
+        shown.report(Report("a", ReportKind.ENDED, "prepare", outcome), None)
+    assert "hook_failure_timestamp" not in shown.metrics.render()
 
 
 def view_of(metrics_directory):

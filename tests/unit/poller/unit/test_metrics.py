@@ -54,7 +54,7 @@ def test_the_next_moment_that_a_rule_chose_is_written_only_while_an_event_waits(
 )
 def test_any_text_makes_a_label(text, label):
     metrics = Metrics()
-    metrics.hooks_ended(text, "ok")
+    metrics.hooks_ended(text, "ok", now=0)
     assert f'scheduled_events_hook_runs_total{{phase="{label}",outcome="ok"}} 1' in metrics.render()
 
 
@@ -84,7 +84,7 @@ def test_any_duration_is_written(seconds):
 
 def test_the_file_is_written_with_any_text(tmp_path):
     metrics = Metrics()
-    metrics.hooks_ended("\ud800", "ok")
+    metrics.hooks_ended("\ud800", "ok", now=0)
     metrics.write(str(tmp_path))
     assert os.listdir(str(tmp_path)) == [FILE_NAME]
     assert 'phase="?"' in (tmp_path / FILE_NAME).read_text()

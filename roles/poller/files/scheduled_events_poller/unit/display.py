@@ -127,7 +127,7 @@ class Display:
         if report.kind is terms.ReportKind.ACKNOWLEDGED:
             self.metrics.acknowledged(report.seconds)
         elif report.kind is terms.ReportKind.ENDED and report.outcome in OUTCOMES:
-            self.metrics.hooks_ended(report.phase, report.outcome)
+            self.metrics.hooks_ended(report.phase, report.outcome, now=self._clock.wall())
         self.hurry()
         level, text = of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key

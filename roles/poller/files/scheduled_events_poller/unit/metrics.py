@@ -9,6 +9,7 @@ from typing import Dict, Iterator, Optional
 
 from _scheduled_events.document import Document
 from _scheduled_events.files import write_atomically
+from _scheduled_events.runs import FAILED, TIMEOUT
 
 FILE_NAME = "scheduled_events.prom"
 
@@ -31,6 +32,7 @@ FAMILIES = {
     "approval_delay_seconds": ("summary", "From an event's first sight to its acknowledgement."),
     "impact_seconds": ("summary", "Measured impact of events."),
     "hook_runs_total": ("counter", "Ended runs of the hooks of a phase."),
+    "hook_failure_timestamp_seconds": ("gauge", "When the hooks of a phase failed last, since the start."),
     "hook_duration_seconds": ("summary", "What the hooks of a phase took."),
 }
 
@@ -54,8 +56,7 @@ class Metrics:
             self.set(family, 0)
 
     def _add(self, family: str, value: float = 1, suffix: str = "", **labels: str) -> None:
-        shown = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
-        key = f"{suffix}{{{shown}}}" if shown else suffix
+        key = suffix + _shown(labels)
         self._samples[family][key] = self._samples[family].get(key, 0.0) + value
 
     def _observe(self, family: str, seconds: float, **labels: str) -> None:
@@ -83,9 +84,11 @@ class Metrics:
         """A poll gave no document."""
         self._add("polls_total", outcome="failed")
 
-    def hooks_ended(self, phase: str, outcome: str) -> None:
-        """The hooks of a phase of an event have ended, or are taken to have ended without a result."""
+    def hooks_ended(self, phase: str, outcome: str, *, now: float) -> None:
+        """The hooks of a phase of an event have ended, or are taken to have ended without a result, at ``now``."""
         self._add("hook_runs_total", phase=phase, outcome=outcome)
+        if outcome in (FAILED, TIMEOUT):
+            self._samples["hook_failure_timestamp_seconds"][_shown({"phase": phase, "outcome": outcome})] = now
 
     def hooks_took(self, phase: str, seconds: float) -> None:
         """A result of the hooks of a phase of an event was read."""
@@ -120,6 +123,11 @@ class Metrics:
             if samples:
                 yield from (f"# HELP {name} {meaning}", f"# TYPE {name} {kind}")
                 yield from (f"{name}{key} {value:.17g}" for key, value in samples.items())
+
+
+def _shown(labels: Dict[str, str]) -> str:
+    shown = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
+    return f"{{{shown}}}" if shown else ""
 
 
 def _escape(value: str) -> str:
