@@ -11,6 +11,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._drill import OPTIONS
+from ..module_utils._scheduled_events.checks import refusal_of_probed
 from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
@@ -198,9 +199,8 @@ def _check_urls(urls: t.Sequence[str]) -> None:
 
     :raises AnsibleActionFail: there is one.
     """
-    for url in map(without_password, urls):
-        if not url.startswith(("http://", "https://")):
-            raise AnsibleActionFail(f"probe_urls has {url!r}, expected http:// or https://. Correct drill_probe_urls")
+    for refusal in filter(None, map(refusal_of_probed, urls)):
+        raise AnsibleActionFail(f"probe_urls has {refusal}. Correct drill_probe_urls")
 
 
 def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) -> dict[str, t.Any]:

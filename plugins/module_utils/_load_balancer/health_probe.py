@@ -6,10 +6,9 @@
 import contextlib
 import math
 import os
-import re
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._scheduled_events.checks import without_password
+from .._scheduled_events.checks import refusal_of_probed, without_password
 from .._scheduled_events.clock import Clock
 from .._scheduled_events.files import Folder
 from .drain import Drain, not_put_back
@@ -17,9 +16,6 @@ from .record import PUT_BACK, DrainError, Record, take_note
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
 NEW_MODE = 0o644  # the service must see the flag
-
-# With user and password, whose special characters are encoded, and with a port.
-_URL = re.compile(r"https?://([^/?#\s]*@)?([^/?#@:\s\[\]]+|\[[^/?#@\s\]]+\])(:[0-9]+)?(?![^/?#])", re.IGNORECASE)
 
 
 class ProbeAnswer(NamedTuple):
@@ -275,9 +271,9 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
     """
     if not is_absolute(options["flag"]):
         raise DrainError(f"flag is {options['flag']}, expected an absolute path. Correct load_balancer_probe_flag")
-    if not _URL.match(options["url"]):
-        url = re.sub("//.*@", "//…@", options["url"])  # a password in it need not be where it belongs
-        raise DrainError(f'url is "{url}", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url')
+    wrong_url = refusal_of_probed(options["url"])
+    if wrong_url:
+        raise DrainError(f"url is {wrong_url}. Set load_balancer_probe_url")
     if options["drained_status"] == 200:
         raise DrainError(
             "drained_status is 200, which a host in service gives, expected the status of a drained one. Set "

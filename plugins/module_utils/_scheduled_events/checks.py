@@ -8,9 +8,12 @@ import json
 import re
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .text import MAX_SHOWN, parse_number, refuse_constant, sanitize_or_report, shown
+from .text import MAX_SHOWN, excerpt, parse_number, refuse_constant, sanitize_or_report, shown
 
 _PASSWORD = re.compile(r"//[^/?#\s]*@")  # of a URL, with its user
+_HOST = r"(?:[^/?#@:\s\[\]]+|\[[^/?#@\s\]]+\])"
+# After a user or a port, an @ can be the end of a password whose special characters are not encoded.
+_PROBED = re.compile(rf"https?://({_HOST}|([^/?#\s]*@)?{_HOST}(:[0-9]*)?(?!.*@))(?![^/?#])", re.IGNORECASE | re.DOTALL)
 
 
 class WrongValue(ValueError):
@@ -82,6 +85,18 @@ def show(value: Any) -> str:
 def without_password(text_with_urls: str) -> str:
     """The text with its URLs as they can be shown."""
     return _PASSWORD.sub("//…@", text_with_urls)
+
+
+def refusal_of_probed(url: str) -> str:
+    """Why a URL cannot be requested, without what can be its password; empty if it can.
+
+    A user and password may be in it, encoded: without that, no message could leave them out.
+    """
+    if _PROBED.match(url):
+        return ""
+    seen = excerpt(re.sub("(?is)^(https?://)?.*@", r"\1…@", url))
+    encoded = ". Write special characters of a password, and an @ after the host, with %, as %40" if "@" in url else ""
+    return f"{seen}, expected http://HOST/PATH or https://HOST/PATH{encoded}"
 
 
 def decoded(text: Union[bytes, str]) -> Any:

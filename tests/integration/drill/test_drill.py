@@ -250,7 +250,7 @@ def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(an
 def test_a_wrong_value_of_one_host_keeps_no_other_one_from_its_drill_and_its_verdict(ansible):
     hosts = {
         "web1": {**LOCAL, "ansible_become": False, "drill_event_type": "Rebot"},
-        "web2": {**LOCAL, "ansible_become": False, "drill_probe_urls": ["ftp://web2"]},
+        "web2": {**LOCAL, "ansible_become": False, "drill_probe_urls": ["http://me:s3/cr3t@web2"]},
     }
     run = ansible.run_playbook(
         "maintops.scheduled_events.drill",
@@ -261,7 +261,8 @@ def test_a_wrong_value_of_one_host_keeps_no_other_one_from_its_drill_and_its_ver
     found = run.one(task="Give the verdict")["hosts"]
     assert {name: each["outcome"] for name, each in found.items()} == {"web1": "refused", "web2": "refused"}
     assert "value of event_type must be one of" in found["web1"]["problems"][0]
-    assert "expected http:// or https://" in found["web2"]["problems"][0]
+    assert 'probe_urls has "http://…@web2", expected http://HOST/PATH' in found["web2"]["problems"][0]
+    assert "cr3t" not in run.output
 
 
 def test_a_variable_that_is_nearly_one_of_the_role_is_refused_since_it_would_have_no_effect(ansible):

@@ -127,3 +127,41 @@ def test_whatever_a_value_is_the_message_is_one_printable_line(value):
         check(value, checks.FLAG, "flag")
     assert str(raised.value).isprintable()
     assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://web",
+        "HTTPS://me:s@%2F3@web:8443/a%40b?c#d",
+        "http://me@[::1]:80/healthz",
+        "http://10.0.0.7?live",
+        "http://127.0.0.1:/healthz",
+        "http://web/a@b:c?d@e#f@g",
+    ],
+)
+def test_each_form_of_a_url_can_be_probed(url):
+    assert checks.refusal_of_probed(url) == ""
+
+
+ENCODED = ". Write special characters of a password, and an @ after the host, with %, as %40"
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("", ""),
+        ("healthz", "healthz"),
+        ("ftp://web", "ftp://web"),
+        ("http:///healthz", "http:///healthz"),
+        *((f"http://{user}@h/x", "http://…@h/x") for user in ("u:s3/cr3t", "u:s3#cr3t", "u s:cr3t", "u:s3\ncr3t")),
+        # what looks like a port, a host or a path
+        *((f"http://{user}@h/x", "http://…@h/x") for user in ("u:20/cr3t", "u:12#cr3t", "u:12?cr3t", "u:/cr3t")),
+        ("https://u:s@3/cr3t@h/", "https://…@h/"),
+        # no URL
+        *((f"{before}u:cr3t@h/x", "…@h/x") for before in ("", "http:/", "https:", "http\n://")),
+    ],
+)
+def test_what_cannot_be_probed_is_shown_without_its_password(url, seen):
+    encoded = ENCODED if "@" in url else ""
+    assert checks.refusal_of_probed(url) == f'"{seen}", expected http://HOST/PATH or https://HOST/PATH{encoded}'
