@@ -106,21 +106,29 @@ def test_variables_of_localhost_that_are_not_defined_stop_no_playbook(ansible):
 
 @pytest.mark.parametrize(
     ("limit", "hosts", "variables"),
-    [("web1,localhost", "localhost", {}), ("all", None, {"respond_hosts": "web1"})],
-    ids=["implicit localhost", "variable of the inventory"],
+    [
+        ("web1,localhost", "localhost", {}),
+        ("web1, @{directory}/retry.lst", "localhost", {}),
+        ("all", None, {"respond_hosts": "web1"}),
+    ],
+    ids=["implicit localhost", "file", "variable of the inventory"],
 )
-def test_localhost_within_a_limit_is_taken_as_it_is(ansible, limit, hosts, variables):
+def test_localhost_within_a_limit_is_taken_as_it_is(ansible, tmp_path, limit, hosts, variables):
+    (tmp_path / "retry.lst").write_text("web2\nlocalhost\n")
     explicit = {"localhost": {"ansible_connection": "local"}} if variables else {}
-    inventory = {"all": {"hosts": {"web1": {}, **explicit}, "vars": variables}}
+    inventory = {"all": {"hosts": {"web1": {}, "web2": {}, **explicit}, "vars": variables}}
     play = {
         "hosts": "{{ 'all' if ansible_limit is defined and respond_hosts is defined else 'localhost' }}",
         "gather_facts": False,
         "tasks": [{"ansible.builtin.import_tasks": NAMED_HOSTS, "vars": {"__named_by": "respond_hosts"}}],
     }
     extra = {"respond_hosts": hosts} if hosts else {}
-    run = ansible.run_playbook([play], inventory=inventory, options=("--limit", limit), extra_vars=extra)
+    run = ansible.run_playbook(
+        [play], inventory=inventory, options=("--limit", limit.format(directory=tmp_path)), extra_vars=extra
+    )
     assert run.rc == 0, run.output
-    assert run.tasks
+    assert "Could not match" not in run.output
+    assert [task.status for task in run.tasks] == ["skipped", "skipped"]  # of one host
 
 
 @pytest.mark.parametrize(("playbook", "variable"), {**CASES, "audit": "report_hosts", "drill": "drill_hosts"}.items())
