@@ -97,6 +97,6 @@ def test_the_status_shows_that_the_metrics_cannot_be_written(tmp_path):
     shown, file = display.Display(CLOCK), tmp_path / "status.json"
     for _time in range(2):
         shown.show(view, str(file))
-    code, summary = status.judge(json.loads(file.read_text()), 1.6e9)
+    code, [problem] = status.judge(json.loads(file.read_text()), 1.6e9)
     assert code == 1
-    assert f"the metrics cannot be written: [Errno 2] No such file or directory: '{tmp_path}/gone/scheduled" in summary
+    assert f"the metrics cannot be written: [Errno 2] No such file or directory: '{tmp_path}/gone/scheduled" in problem

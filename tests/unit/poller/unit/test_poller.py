@@ -905,10 +905,10 @@ def shown(poller_):
     poller_._show()
     with open(poller_._places.status_file) as file:
         known = json.load(file)
-    code, summary = status.judge(known, time.time())
+    code, problems = status.judge(known, time.time())
     with open(os.path.join(poller_._settings.metrics_directory, "scheduled_events.prom")) as file:
         [unsaved] = [line.split()[1] for line in file if line.startswith("scheduled_events_state_unsaved ")]
-    return known["maintenance_pending"], code, "cannot be saved" in summary, int(unsaved)
+    return known["maintenance_pending"], code, "cannot be saved" in "; ".join(problems), int(unsaved)
 
 
 def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, now, tmp_path):

@@ -112,7 +112,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     known: Dict[str, Any] = {}
     try:
         read = read_status(path)
-        code, summary = status.judge(read, time.time())
+        code, judged = status.judge(read, time.time())
         for event in read["events"]:
             event["said"] = _said(event, places(chosen).directories)
         lines = [line for event in read["events"] for line in _event_lines(event)]
@@ -123,16 +123,16 @@ def show_status(chosen: argparse.Namespace) -> int:
             lines.insert(0, f"  drill: {read['drill_problem'] or 'its event is added to those of the service'}")
         known = read
     except FileNotFoundError:
-        summary = "the polling unit does not run, or cannot write its status. See its journal"
+        judged = ["the polling unit does not run, or cannot write its status. See its journal"]
         code, lines = status.CRITICAL, []
     except UNREADABLE as error:
-        code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
+        code, judged, lines = status.UNKNOWN, [f"{path} cannot be read: {error}"], []
     webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)
     from ..root import runner  # here, since this is also the command that the unprivileged unit runs
 
     with contextlib.suppress(OSError):  # only root and the unit can list them
         problems += map(one_line, runner.refused(chosen.hooks_directory))
-    found = ([] if problems and code == status.OK else [summary]) + problems
+    found = ([] if problems and code == status.OK else judged) + problems
     if problems:
         code = code or status.WARNING
     if chosen.json:

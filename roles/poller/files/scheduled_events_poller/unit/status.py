@@ -146,40 +146,41 @@ def _event(state: State, key: str, config: terms.Config, *, dry_run: bool) -> Di
     }
 
 
-def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
-    """Exit code and summary of a status file.
+def judge(known: Dict[str, Any], now: float) -> Tuple[int, List[str]]:
+    """Exit code of a status file, and its problems; without a problem, what the unit knows.
 
     :param now: seconds since the epoch.
     """
-    code, summary = _judge(known, now)
-    return code, ("dry run, " if known["dry_run"] else "") + summary
+    code, found = _judge(known, now)
+    return code, [("dry run, " if known["dry_run"] else "") + found[0], *found[1:]]
 
 
-def _judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
+def _judge(known: Dict[str, Any], now: float) -> Tuple[int, List[str]]:
     silence = now - known["time"]
     if silence < -CLOCK_TOLERANCE:
-        return CRITICAL, f"the status is from {-silence:.0f} seconds in the future. Check the clock of this VM"
+        return CRITICAL, [f"the status is from {-silence:.0f} seconds in the future. Check the clock of this VM"]
     if silence > STALE:
-        return CRITICAL, f"the polling unit has not written its status for {silence:.0f} seconds"
+        return CRITICAL, [f"the polling unit has not written its status for {silence:.0f} seconds"]
     last = known["last_successful_poll"]
     if last is not None and now - last < -CLOCK_TOLERANCE:
-        return CRITICAL, f"the last document is from {last - now:.0f} seconds in the future. Check the clock of this VM"
+        ahead = f"{last - now:.0f} seconds in the future"
+        return CRITICAL, [f"the last document is from {ahead}. Check the clock of this VM"]
     if last is None or now - last > STALE:
         since = "since it was started" if last is None else f"for {now - last:.0f} seconds"
         reason = known["error"] or "the service has not answered yet"
-        return (CRITICAL if known["failed_polls"] else WARNING), f"no document {since}: {reason}"
+        return (CRITICAL if known["failed_polls"] else WARNING), [f"no document {since}: {reason}"]
     problems = _problems(known)
     if known["lost"]:
         lost = (
             f"the state of the polling unit was lost, and its history does not show what was done on this VM: "
             f"{known['lost']}. Look at this VM, then run 'scheduled-events clear --all'"
         )
-        return UNKNOWN, "; ".join([lost, *problems])
+        return UNKNOWN, [lost, *problems]
     if problems:
-        return WARNING, "; ".join(problems)
+        return WARNING, problems
     events = counted(len(known["events"]), "event")
     unprepared = "" if known["prepares"] else ", no prepare hooks"
-    return OK, f"{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"
+    return OK, [f"{events} of {known['vm_name']}, incarnation {known['incarnation']}{unprepared}"]
 
 
 def _problems(known: Dict[str, Any]) -> List[str]:
@@ -190,9 +191,11 @@ def _problems(known: Dict[str, Any]) -> List[str]:
     troubled = sum(1 for event in known["events"] if event["trouble"])
     if troubled:
         problems.append(f"{troubled} of {events} in trouble")
-    for phase, names in known["missing_hooks"].items():
-        missing = ", ".join(names)
-        problems.append(f"the {phase} hooks {missing} are configured but missing. Run the role poller again")
+    problems += [
+        f"the {phase} hook {name} is configured but missing. Run the role poller again"
+        for phase, names in known["missing_hooks"].items()
+        for name in names
+    ]
     if known["unnamed_events"]:
         problems.append(terms.WITHOUT_ID)
     if known["acknowledging_for"] > LONG_ATTEMPT:
