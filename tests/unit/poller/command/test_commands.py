@@ -7,6 +7,7 @@
 import email.utils
 import json
 import os
+import pathlib
 import shlex
 import subprocess
 import threading
@@ -430,6 +431,22 @@ def test_hooks_test_runs_nothing_beside_an_event_that_the_unit_knows_while_the_s
     code, output, errors = unit.command("hooks", "test", "recover")
     assert (code, output) == (1, "")
     assert errors.startswith(f"scheduled-events: {ID} is announced now")
+
+
+def test_hooks_test_runs_nothing_beside_an_event_of_a_former_name_that_hooks_ran_for(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, "echo ran")
+    unit.start()
+    imds.announce()
+    unit.await_acknowledgement()
+    unit.configure(vm_name="new")
+    unit.restart()
+    state = pathlib.Path(unit.path("state.json"))
+    until(lambda: '"elsewhere": true' in state.read_text(), "the event of the former name")
+    for imds.status in (200, 500):
+        code, output, errors = unit.command("hooks", "test", "recover")
+        assert (code, output) == (1, "")
+        assert errors.startswith(f"scheduled-events: {ID} is announced now")
 
 
 def test_hooks_test_takes_a_sample_where_no_event_is_announced(unit):

@@ -388,15 +388,21 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
-    """The id of an event of this VM that is announced now, or was when the service answered last; empty without one."""
+    """The id of an event of this VM that is announced now, or was when the service answered last; empty without one.
+
+    One of a former name counts if hooks ran for it.
+    """
+    known = _load_state(chosen).events
     try:
         client = _client(settings, chosen, briefly=True)
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
-        known = _load_state(chosen).events.values()
-        return next((entry.event.event_id or "" for entry in known if entry.present), "")
-    return next((event.event_id for event in document.events if event.event_id and event.affects(vm_name)), "")
+        announced = (entry for entry in known.values() if entry.present or (entry.elsewhere and entry.ran))
+        return next((entry.event.event_id or "" for entry in announced), "")
+    prepared = {key for key, entry in known.items() if entry.ran}
+    own = (event for event in document.events if event.affects(vm_name) or event.key in prepared)
+    return next((event.event_id for event in own if event.event_id), "")
 
 
 def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
