@@ -126,11 +126,16 @@ def balancer(tmp_path):
 
 
 def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable(hosts_of, balancer):
-    hosts = hosts_of("web1", "web2")
+    hosts = hosts_of("db1", "web1", "web2")
     balancer.command("set server www/web2 state maint")
     run = hosts.run(
         check=True,
-        host_vars={"lb1": {**LOCAL, "load_balancer_haproxy_socket": str(balancer.socket)}},
+        serial=[2, 1],
+        host_vars={
+            "lb1": {**LOCAL, "load_balancer_haproxy_socket": str(balancer.socket)},
+            "db1": {"rolling_maintenance_load_balancer": False},  # the first host of the batch
+        },
+        rolling_maintenance_max_unavailable=2,
         rolling_maintenance_load_balancer=True,
         load_balancer_provider="haproxy",
         load_balancer_haproxy_hosts=["lb1"],
@@ -176,9 +181,11 @@ def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
 
 
 def test_the_keyword_check_mode_of_a_play_shows_the_plan_and_changes_nothing(hosts_of):
-    hosts = hosts_of("web1", "web2")
+    hosts = hosts_of("web1", "web2", "web3")
     hosts.emulator.schedule("Reboot", "web2", notice=900)
-    run = hosts.run(play={"check_mode": True}, rolling_maintenance_max_unavailable=2)
+    read_by_another_play = {"__load_balancer_out": ["web3"]}
+    run = hosts.run(play={"check_mode": True}, rolling_maintenance_max_unavailable=2, **read_by_another_play)
+    assert says(run, "web1: would go ahead")
     assert says(run, "web1: planned")
     assert says(run, "web2: would wait for web2 (Reboot Scheduled")
     assert hosts.maintained() == []
