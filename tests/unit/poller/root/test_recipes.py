@@ -126,6 +126,12 @@ class Host:
         self.calls_file.write_text("")
         return calls
 
+    def send_to(self, address):
+        """Have messages sent there."""
+        place = self.directory / "host" / "etc" / "notify-webhook"
+        place.parent.mkdir(parents=True)
+        place.write_text(address)
+
     def write(self, name, text):
         (self.directory / name).write_text(text + "\n")
 
@@ -194,11 +200,27 @@ def test_a_message_whose_channel_answers_for_ever_holds_no_event(host):
                 time.sleep(0.05)
 
     threading.Thread(target=answer, daemon=True).start()
-    place = host.directory / "host" / "etc" / "notify-webhook"
-    place.parent.mkdir(parents=True)
-    place.write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+    host.send_to(f"http://127.0.0.1:{listener.getsockname()[1]}/")
     assert host.run("notify") == "nothing"
     listener.close()
+
+
+# As the library of the system does while no server of names answers: nothing of Python runs until it ends.
+LOOKS_UP_FOR_EVER = """
+import ctypes, socket
+def getaddrinfo(*_arguments):
+    mutex = ctypes.create_string_buffer(64)
+    for _time in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+socket.getaddrinfo = getaddrinfo
+"""
+
+
+def test_a_message_to_a_name_that_is_looked_up_for_ever_holds_no_event(host, monkeypatch):
+    host.write("sitecustomize.py", LOOKS_UP_FOR_EVER)
+    monkeypatch.setenv("PYTHONPATH", str(host.directory))
+    host.send_to("http://chat.example/")
+    assert host.run("notify") == "nothing"
 
 
 def test_a_node_of_pacemaker_is_in_standby_until_its_resources_have_moved(host):
