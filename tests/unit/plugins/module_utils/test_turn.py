@@ -268,6 +268,16 @@ def test_an_event_that_waits_is_left_alone_where_the_vm_has_another_name_now(hos
     assert host.files() == []
 
 
+def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.name = "new"
+    stories = [host.turn()["story"]]
+    host.service.events = []
+    stories.append(host.turn()["story"])
+    assert ["over" in [each["text"] for each in story] for story in stories] == [False, True]
+
+
 def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):
     host.service.events = [event()]
     options = {"rules": [{"action": "prepare", "lead_time": "60", "windows": [NIGHTS]}]}

@@ -67,6 +67,14 @@ def test_an_impact_names_what_was_announced():
     assert (fact.kind, fact.event_id, fact.announced_seconds, fact.measured_seconds) == ("impact", ID, 5.0, 0.0)
 
 
+def test_a_pause_of_a_started_event_of_a_former_name_is_its_impact():
+    vm = Vm()
+    vm.step("Started")
+    vm.step("Started", name="new")
+    vm.iterate()
+    assert vm.iterate(7.5, 7.5) == [("paused", 7.5)]
+
+
 def test_a_pause_without_a_started_event_is_no_impact():
     vm = Vm()
     vm.step("Scheduled")
