@@ -5,9 +5,11 @@
 """The role load_balancer with tasks of the user's own."""
 
 import json
+import time
 
 import pytest
 from balanced import ROLE, Host
+from emulation import until
 
 from playbooks import LOCAL
 
@@ -56,12 +58,51 @@ def test_the_tasks_take_the_host_out_and_bring_it_back_to_what_was_found_first(h
 def test_a_host_that_was_out_stays_so_and_a_return_that_fails_holds_up_no_other_holder(host, tmp_path):
     host.place.write_text("out")
     host.run("drained")
-    (tmp_path / "fail.yml").write_text('[{"ansible.builtin.fail": {}}]')
-    host.run("active", rc=2, load_balancer_return_tasks=str(tmp_path / "fail.yml"))
+    notify = {"ansible.builtin.debug": {}, "changed_when": True, "notify": "Fail"}
+    (tmp_path / "fail.yml").write_text(json.dumps([notify]))
+    play = {"handlers": [{"name": "Fail", "ansible.builtin.fail": {}}]}
+    host.run("active", rc=2, play=play, load_balancer_return_tasks=str(tmp_path / "fail.yml"))
     returning = json.loads(host.marker.read_text())["returning"]
     assert (returning["holder"], returning["seconds"]) == ("operator", 0)
     host.run("active")
     assert host.place.read_text() == "out"
+
+
+def test_what_another_holder_is_about_to_undo_is_not_noted_as_the_state_that_was_found(host):
+    host.place.write_text("out")
+    at = {"wall": time.time(), "monotonic": time.monotonic(), "boot_id": ""}
+    returning = {"holder": "respond", "seconds": 600, "at": at}
+    host.marker.parent.mkdir()
+    host.marker.write_text(json.dumps({"holders": ["respond"], "found": {"found": "in"}, "returning": returning}))
+    started = host.start("drained")
+    until(lambda: "TASK [maintops.scheduled_events.load_balancer : Record the " in started.output, what="the wait")
+    host.place.write_text("in")
+    host.marker.unlink()
+    assert started.result().rc == 0, started.output
+    assert json.loads(host.marker.read_text())["found"] == {"found": "in"}
+
+
+def test_a_host_that_was_drained_for_another_holder_during_its_return_is_taken_out_again(host, tmp_path):
+    host.run("drained")
+    drained = json.dumps({"holders": ["respond"], "found": {"found": "in"}})
+    late = [
+        {"name": name, "ansible.builtin.copy": {"dest": str(path), "content": content, "mode": "0600"}}
+        for name, path, content in (("Return", host.place, "in"), ("Come", host.marker, drained))
+    ]
+    (tmp_path / "late.yml").write_text(json.dumps(late))
+    run = host.run("active", load_balancer_return_tasks=str(tmp_path / "late.yml"))
+    assert (host.place.read_text(), host.holders()) == ("out", ["respond"])
+    assert "web1: stays drained for respond" in run.output
+    host.run("drained")
+    run = host.run("active", load_balancer_return_tasks=str(tmp_path / "late.yml"), check=True)
+    assert (host.place.read_text(), sorted(host.holders())) == ("out", ["operator", "respond"])
+
+
+def test_a_host_whose_state_could_not_be_read_was_not_changed_and_is_not_put_back(host, tmp_path):
+    (tmp_path / "fail.yml").write_text('[{"ansible.builtin.fail": {}}]')
+    host.run("drained", rc=2, load_balancer_find_tasks=str(tmp_path / "fail.yml"))
+    host.run("active", load_balancer_return_tasks=str(tmp_path / "fail.yml"))
+    assert host.holders() == []
 
 
 def test_a_name_that_is_no_host_of_the_inventory_is_refused_among_those_that_are_out(ansible, tmp_path):

@@ -30,12 +30,16 @@ NOTIFYING = {
     "changed_when": True,
     "notify": "Restart the service",
 }
-HANDLERS = [RESTART, NOTIFYING]  # in this order, one flush does not run both
+RELOAD = {
+    "name": "Reload the balancer",
+    "ansible.builtin.shell": "echo reloaded >> '{{ vm_directory }}/trace'",
+}
+HANDLERS = [RELOAD, RESTART, NOTIFYING]  # in this order, one flush does not run both
 
 
 @pytest.mark.core
 @pytest.mark.parametrize(("strategy", "decisions"), [("linear", 1), ("free", 2)])
-def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_of, strategy, decisions):
+def test_a_handler_ends_before_the_next_step_of_the_maintenance(hosts_of, strategy, decisions):
     hosts = hosts_of("web1", "web2")
     # With the strategy free each host keeps to its own decision, also if Ansible takes their results at once.
     run = hosts.run(
@@ -44,10 +48,12 @@ def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_
         env={"ANSIBLE_CALLBACKS_ENABLED": "record_results,gates_together"},
         **BALANCED,
         rolling_maintenance_max_unavailable=2,
+        balancer_reloads=True,
     )
     gate = {"action": "maintops.scheduled_events.maintenance_gate", "task": "Wait until the batch may begin"}
     assert len(run.all(**gate)) == decisions
-    story = ["drain", "maintained", "restarted", "reboot", "restarted", "health", "restarted", "return"]
+    maintenance = ["maintained", "restarted", "reboot", "restarted", "health", "restarted"]
+    story = ["drain", "reloaded", *maintenance, "return", "reloaded"]
     assert (hosts.trace("web1"), hosts.trace("web2")) == (story, story)
 
 

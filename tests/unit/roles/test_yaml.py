@@ -85,7 +85,7 @@ def test_no_limit_of_a_task_ends_what_takes_as_long_as_an_event():
         for task in tasks_of(document)
         if is_long(task)
     ]
-    assert len(found) == 11
+    assert len(found) == 12
     assert [each for each in found if each[2] != 0] == []
 
 
