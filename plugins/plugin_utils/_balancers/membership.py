@@ -194,7 +194,7 @@ class Membership(Drain):
         for name in names:
             self._put_back_on(name, 0)
         self._balancers.raise_problems()
-        back = {key.partition("/")[0] for key, state in self.found.items() if not was_out(state)}
+        back = {_balancer(key) for key, state in self.found.items() if not was_out(state)}
         names = [name for name in names if name in back]
         return f"would put it back on {', '.join(names)}" if names else self.remark()
 
@@ -217,7 +217,7 @@ class Membership(Drain):
         return self._balancers.problem()
 
     def remark(self) -> str:
-        listed = [key for key in self.found if key.partition("/")[0] in self._balancers.names]
+        listed = [key for key in self.found if _balancer(key) in self._balancers.names]
         # Someone may have put it back meanwhile.
         kept_out = ", ".join(key for key in listed if was_out(self.found[key]) and key not in self._serves)
         others = ", ".join(key for key in self.found if key not in listed)
@@ -231,12 +231,11 @@ class Membership(Drain):
 
     @property
     def _names(self) -> list[str]:
-        left = {key.partition("/")[0] for key in self.found}  # none: the drain ended before anything was changed
+        left = {_balancer(key) for key in self.found}  # none: the drain ended before anything was changed
         return [name for name in self._balancers.names if name in left]
 
     def _put_back_on(self, name: str, timeout: float) -> dict[str, dict[str, t.Any]]:
-        start = f"{name}/"
-        own = {key[len(start) :]: state for key, state in self.found.items() if key.startswith(start)}
+        own = {key.rpartition("/")[2]: state for key, state in self.found.items() if _balancer(key) == name}
         return self._change_all([name], "active", timeout=timeout, found=own, backends=[])
 
     def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
@@ -251,6 +250,11 @@ class Membership(Drain):
 def _unfinished(answers: t.Mapping[str, dict[str, t.Any]]) -> dict[str, list[dict[str, t.Any]]]:
     """The servers that keep the caller waiting, by balancer."""
     return {name: answer["unfinished"] for name, answer in answers.items() if answer["unfinished"]}
+
+
+def _balancer(key: str) -> str:
+    """The balancer of what the record calls balancer/backend. Its name can have a slash, that of a backend cannot."""
+    return key.rpartition("/")[0]
 
 
 def _place(name: str, server: t.Mapping[str, t.Any]) -> str:

@@ -315,6 +315,16 @@ def test_a_balancer_that_the_host_did_not_leave_gets_no_order_when_it_returns(fl
     assert set(fleet.states("active")) == {"lb1"}
 
 
+def test_a_balancer_whose_name_has_a_slash_gets_the_orders_of_its_own(fleet, membership):
+    fleet.servers = {"site": {"www": "ready"}, "site/lb1": {"www": "ready", "api": "MAINT"}}
+    membership("site", "site/lb1").drain({})
+    ask, found = fleet.ask, {}
+    fleet.ask = lambda name, *more: found.update({name: more[-1]["found"]}) or ask(name, *more)
+    assert membership("site", "site/lb1").restore()["msg"] == "site/lb1/api stays out, as it was before"
+    assert fleet.out == set()
+    assert found == fleet.servers
+
+
 def test_a_server_that_another_program_put_back_is_not_said_to_stay_out(fleet, membership):
     fleet.servers["lb2"]["www"] = "MAINT"
     membership().drain({})
