@@ -75,6 +75,20 @@ options:
     description: Seconds for which other holders wait until the host is back, for O(state=returning).
     type: float
     default: 300
+  settings:
+    description:
+      - Variables of the role that decide where the host is taken out, and their values, for O(provider=record). They
+        are recorded with the first O(state=held). While there is a record, other values are refused, since they would
+        put back another place. Empty means that nothing is compared.
+    type: dict
+    default: {}
+  was_drained:
+    description:
+      - Whether the caller has taken the host out for O(holder), for O(state=returning) and O(state=active). Then the
+        module fails if the record does not have O(holder), since the record is lost. With O(provider=health_probe) it
+        fails only if O(flag) exists.
+    type: bool
+    default: false
   drain_timeout:
     description:
       - Seconds to wait until the connections have ended, on all balancers together, from the moment when no balancer

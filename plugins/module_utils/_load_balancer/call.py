@@ -35,6 +35,8 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "found": {"type": "dict", "default": {}},
     "wait": {"type": "float", "default": 60},
     "lease": {"type": "float", "default": 300},
+    "settings": {"type": "dict", "default": {}},
+    "was_drained": {"type": "bool", "default": False},
     "drain_timeout": {"type": "float", "default": 300},
     "finish_within": {"type": "float", "default": -1},
     "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},

@@ -68,6 +68,10 @@ class Drain:
     def check(self) -> None:
         """Refuse a host that cannot be drained, before anything is noted."""
 
+    def settings(self) -> Dict[str, Any]:
+        """The variables of the role that decide where the host is taken out and put back, and their values."""
+        return {"load_balancer_provider": self.options["provider"]}
+
     def alone(self) -> ContextManager[Any]:
         """Keep other holders out from the look to the change, or to the change back."""
         return contextlib.ExitStack()
@@ -112,6 +116,10 @@ class Drain:
 
     def take_out_anyway(self, left: Any) -> None:
         """Do not wait any longer for the connections that remain."""
+
+    def outlives_record(self) -> bool:
+        """Whether the host is out although its record is lost."""
+        return True
 
     def return_seconds(self) -> float:
         """The time that a return takes at most."""
@@ -187,7 +195,8 @@ class Drain:
     def restore(self) -> Result:
         """Put the host back as it was found, if no other holder needs it drained."""
         with self.alone():
-            answer = self._ask("returning", lease=self.return_seconds() + RETURN_LEASE)
+            was_drained = bool(self.options["was_drained"] and not self.stage and self.outlives_record())
+            answer = self._ask("returning", lease=self.return_seconds() + RETURN_LEASE, was_drained=was_drained)
             self.changed, self.found = bool(answer["changed"]), (self.stage or answer)["found"]
             if answer["todo"] != PUT_BACK:
                 if not self.stage:
@@ -264,7 +273,7 @@ class Drain:
         return str(self._ask("released")["msg"])
 
     def _ask(self, state: str, **more: Any) -> Answer:
-        return self._record({"state": state, "holder": self.options["holder"], **more})
+        return self._record({"state": state, "holder": self.options["holder"], "settings": self.settings(), **more})
 
     def _result(self, msg: str = "", resume: Optional[Dict[str, Any]] = None) -> Result:
         return {"changed": self.changed, "msg": msg, "resume": resume or {}}

@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTupl
 from .._scheduled_events.checks import refusal_of_probed, without_password
 from .._scheduled_events.clock import Clock
 from .._scheduled_events.files import Folder
-from .drain import Drain, not_put_back
+from .drain import Drain
 from .record import PUT_BACK, DrainError, Record, take_note
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
@@ -200,6 +200,9 @@ class Probed(Drain):
             f"{', '.join(str(port) for port in self.options['ports'])}, from {', '.join(sorted(left))}"
         )
 
+    def outlives_record(self) -> bool:
+        return self._flag.is_up()
+
     def return_seconds(self) -> float:
         waits = 2 if self.options["balancers"] else 1  # for the service, and then for the balancers
         return waits * super().return_seconds() + self._notice + float(self.options["interval"])
@@ -247,8 +250,7 @@ class Probed(Drain):
     def remark(self) -> str:
         seconds = self._notice + self.options["interval"]
         unknown = f"whether its balancers send it traffic again is not known: they had {seconds:g} s to notice"
-        others = ", ".join(place for place in self.found if place != "flag")
-        return "; ".join([self._stays_out() or unknown, *not_put_back(others, "load_balancer_provider")])
+        return self._stays_out() or unknown
 
     def _stays_out(self) -> str:
         return f"stays out, for {self.options['flag']} existed before" if self.found.get("flag") else ""

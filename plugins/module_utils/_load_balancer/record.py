@@ -27,11 +27,13 @@ class Kept(NamedTuple):
 
     ``returning``: the only holder, which no longer needs the host out and puts it back now, and its lease: for how long
     others wait for that.
+    ``settings``: the variables of the role that decide where the host was taken out, and their values.
     """
 
     holders: List[str]
     found: Dict[str, Any]
     returning: Optional[Dict[str, Any]] = None
+    settings: Optional[Dict[str, Any]] = None
 
 
 NOTHING = Kept([], {})
@@ -81,7 +83,7 @@ class Record:
             if returning is not None:
                 returning = dict(returning, holder=str(returning["holder"]))
                 lease_left(returning, self._folder.moment(self._clock))
-            return Kept(list(raw["holders"]), dict(raw["found"]), returning)
+            return Kept(list(raw["holders"]), dict(raw["found"]), returning, dict(raw.get("settings") or {}) or None)
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -90,7 +92,7 @@ class Record:
                 "hand, remove the file, and run it again"
             ) from None
 
-    def hold(self, holder: str, found: Mapping[str, Any]) -> Kept:
+    def hold(self, holder: str, found: Mapping[str, Any], settings: Optional[Mapping[str, Any]] = None) -> Kept:
         """Note a holder, and what was found, unless that was noted before: later it is what the role set.
 
         A holder that puts the host back does not need it out. So the new one takes its place, and puts the host back in
@@ -98,14 +100,17 @@ class Record:
 
         To be called under the lock, before anything is changed.
 
+        :param settings: those of the caller; none: it has none.
         :returns: what is noted now.
+        :raises DrainError: the host was taken out with other settings, which must be those that put it back.
         """
         before = self.read()
+        _refuse_others(before, settings)
         leaving = before.returning["holder"] if before.returning else None
         holders = [each for each in before.holders if each == holder or each != leaving]
         if holder not in holders:
             holders.append(holder)
-        after = Kept(holders, {**found, **before.found})
+        after = Kept(holders, {**found, **before.found}, settings=before.settings or dict(settings or {}) or None)
         self._replace(before, after)
         return after
 
@@ -140,21 +145,38 @@ class Record:
         returning = self.read().returning
         return returning is not None and returning["holder"] == holder
 
-    def release(self, holder: str, *, seconds: float) -> str:
+    def release(
+        self,
+        holder: str,
+        *,
+        seconds: float,
+        settings: Optional[Mapping[str, Any]] = None,
+        was_drained: bool = False,
+    ) -> str:
         """Take a holder back. The last one stays until :meth:`forget`, so that a run that is killed is repeated.
 
         To be called under the lock.
 
         :param seconds: for which other holders wait before they drain the host again.
+        :param settings: those of the caller; none: it has none.
+        :param was_drained: whether the caller knows that the host is out for the holder.
         :returns: what to do now.
+        :raises DrainError: the record is lost, or the host was taken out with other settings.
         """
         before = self.read()
         if holder not in before.holders:
+            if was_drained:
+                raise RecordError(
+                    f"The host was taken out for {holder}, but its record {self._folder.path_of(FILE)} is lost. Put "
+                    "the host back in the load balancer by hand, and set scheduled_events_state_directory to a "
+                    "directory that survives a reboot"
+                )
             return NOTHING_TO_DO
         others = [each for each in before.holders if each != holder]
         if others:
-            self._replace(before, Kept(others, before.found))
+            self._replace(before, before._replace(holders=others))
             return LEAVE_OUT
+        _refuse_others(before, settings)
         self._replace(before, before._replace(returning=self._returning(holder, min(max(seconds, 0.0), LONGEST_LEASE))))
         return PUT_BACK
 
@@ -188,6 +210,19 @@ class Record:
         self._folder.write_json(FILE, raw, mode=0o600, durable=True)
 
 
+def _refuse_others(before: Kept, settings: Optional[Mapping[str, Any]]) -> None:
+    """Refuse settings that would put back another place than the one that the host left."""
+    if not settings:
+        return
+    for name, value in (before.settings or {}).items():
+        now = settings.get(name)
+        if now != value:
+            raise DrainError(
+                f"The host was taken out with {name}={value}, but {name} is {now} now. Set it back to {value} until "
+                "the host is back in the load balancer"
+            )
+
+
 def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
     """Carry out the options of the provider ``record``."""
     holder = params["holder"]
@@ -195,13 +230,15 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
     if params["state"] == "held":
         with record.locked_when_free(holder, wait=params["wait"]):
             before = record.read()
-            after = record.hold(holder, params["found"])
+            after = record.hold(holder, params["found"], params["settings"])
         more["first"] = not before.holders
     else:
         with record.locked():
             before = record.read()
             if params["state"] == "returning":
-                more["todo"] = record.release(holder, seconds=params["lease"])
+                more["todo"] = record.release(
+                    holder, seconds=params["lease"], settings=params["settings"], was_drained=params["was_drained"]
+                )
             elif params["state"] == "interrupted":
                 more["todo"] = record.interrupt(holder)
             else:

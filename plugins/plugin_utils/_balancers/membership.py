@@ -138,6 +138,9 @@ class Membership(Drain):
         self._reached = balancers.names
         self._serves: set[str] = set()
 
+    def settings(self) -> dict[str, t.Any]:
+        return {**super().settings(), "load_balancer_haproxy_server": self._member["server"]}
+
     def look(self) -> dict[str, t.Any]:
         seen = self._balancers.look(**self._member)
         wanted = self._member["backends"]

@@ -105,6 +105,17 @@ def test_a_host_whose_state_could_not_be_read_was_not_changed_and_is_not_put_bac
     assert host.holders() == []
 
 
+def test_a_record_that_is_lost_between_a_drain_and_the_return_of_one_run_fails_it(host):
+    drain, back = (
+        {"ansible.builtin.include_role": {"name": ROLE}, "vars": {"wanted": wanted}} for wanted in ("drained", "active")
+    )
+    lose = {"ansible.builtin.file": {"path": str(host.marker.parent), "state": "absent"}}
+    play = {"roles": [], "tasks": [drain, back, drain, lose, back]}
+    run = host.run("{{ wanted }}", rc=2, play=play)
+    assert "was taken out for operator, but its record" in " ".join(run.output.split())
+    assert host.place.read_text() == "out"
+
+
 def test_a_name_that_is_no_host_of_the_inventory_is_refused_among_those_that_are_out(ansible, tmp_path):
     read = {"ansible.builtin.set_fact": {"load_balancer_out": "{{ found }}"}}
     (tmp_path / "out.yml").write_text(json.dumps([read]))

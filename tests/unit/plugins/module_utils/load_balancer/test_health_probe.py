@@ -323,12 +323,13 @@ def test_check_mode_says_that_a_flag_of_an_operator_stays(host, make, service):
     assert make(simulate=True).put_back("first")["msg"].startswith("stays out, for ")
 
 
-def test_the_message_names_where_another_provider_took_the_host_out(host, record):
+def test_a_host_whose_record_is_lost_is_out_as_long_as_its_flag_is_there(host, service, tmp_path):
     host.drain("first")
-    record.hold("first", {"lb1/www": "ready"})
-    assert host.put_back("first")["msg"] == (
-        f"{UNKNOWN}; not put back in lb1/www, which load_balancer_provider does not list any more"
-    )
+    (tmp_path / "state" / "load-balancer.json").unlink()
+    with pytest.raises(DrainError, match="is lost"):
+        host.put_back("first", was_drained=True)
+    service.flag.unlink()
+    assert not host.put_back("first", was_drained=True)["changed"]
 
 
 def test_a_flag_stays_for_another_holder(host, service):

@@ -8,7 +8,14 @@ import threading
 
 import pytest
 
-from plugins.module_utils._load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
+from plugins.module_utils._load_balancer.record import (
+    LEAVE_OUT,
+    NOTHING_TO_DO,
+    PUT_BACK,
+    DrainError,
+    Record,
+    RecordError,
+)
 from plugins.module_utils._scheduled_events.files import LOCK_FILE, Folder
 
 
@@ -22,9 +29,9 @@ def record(path, clock):
     return Record(Folder(str(path.parent)), clock=clock.clock)
 
 
-def hold(record, holder, found=None):
+def hold(record, holder, found=None, settings=None):
     with record.locked_when_free(holder, wait=30):
-        return record.hold(holder, found or {})
+        return record.hold(holder, found or {}, settings)
 
 
 def release(record, holder, lease=0):
@@ -160,6 +167,36 @@ def test_a_holder_that_returns_is_not_forgotten_by_the_one_whose_place_it_took(r
     forget(record, "first")
     assert release(record, "second") == PUT_BACK
     assert record.read().found == {"a": "ready"}
+
+
+FIRST, OTHER = ({"provider": name, "server": "web1"} for name in ("haproxy", "tasks"))
+
+
+@pytest.mark.parametrize(("settings", "named"), [(OTHER, "provider"), ({**FIRST, "server": "web2"}, "server")])
+def test_a_host_is_neither_drained_nor_put_back_with_other_settings_than_the_first_ones(record, settings, named):
+    message = f"was taken out with {named}={FIRST[named]}, but {named} is {settings[named]} now. Set it back to "
+    hold(record, "first", settings=FIRST)
+    before = record.read()
+    with pytest.raises(DrainError, match=message):
+        hold(record, "second", settings=settings)
+    with record.locked(), pytest.raises(DrainError, match=message):
+        record.release("first", seconds=0, settings=settings)
+    assert record.read() == before
+    hold(record, "second")
+    assert release(record, "second") == LEAVE_OUT
+    with record.locked():
+        assert record.release("nobody", seconds=0, settings=settings) == NOTHING_TO_DO
+        assert record.release("first", seconds=0, settings=FIRST) == PUT_BACK
+    forget(record, "first")
+    hold(record, "first", settings=settings)
+
+
+def test_a_record_that_is_lost_is_named_to_the_holder_that_has_drained_the_host(record, path):
+    hold(record, "first")
+    path.unlink()
+    lost = r"taken out for first, but its record .*load-balancer\.json is lost\. Put the host back .* by hand"
+    with record.locked(), pytest.raises(RecordError, match=lost):
+        record.release("first", seconds=0, was_drained=True)
 
 
 def test_check_mode_changes_nothing(path, record, clock):

@@ -357,6 +357,23 @@ def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
     assert fleet.states("active") == []
 
 
+def test_a_host_that_this_run_has_drained_and_whose_record_is_lost_is_not_said_to_be_back(fleet, membership, tmp_path):
+    membership().drain({})
+    (tmp_path / "load-balancer.json").unlink()
+    with pytest.raises(DrainError, match="is lost"):
+        membership(was_drained=True).restore()
+    assert fleet.out == {"lb1", "lb2"}
+
+
+@pytest.mark.parametrize("now", [{"server": "web9"}, {"provider": "health_probe"}])
+def test_another_server_or_provider_than_the_drained_one_is_not_put_back(fleet, membership, now):
+    membership(provider="haproxy").drain({})
+    with pytest.raises(DrainError, match=r"(provider=haproxy|server=web1), but .* is (health_probe|web9) now"):
+        membership(**{"provider": "haproxy", **now}).restore()
+    assert fleet.states("active") == []
+    assert membership(provider="haproxy").restore()["msg"] == ""
+
+
 def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, membership):
     membership().drain({})
     fleet.calls.clear()
