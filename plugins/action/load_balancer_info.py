@@ -19,6 +19,7 @@ from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._azure.pools import Me
 from ..plugin_utils._azure.resources import Traffic, survey
+from ..plugin_utils._balancers.membership import Place, refuse_same_servers
 from ..plugin_utils._balancers.providers import PRODUCTS, balancers_of, resources_of_run
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
@@ -52,16 +53,24 @@ class ActionModule(ArmAction):
     def _on_balancers(
         self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]
     ) -> Traffic:
+        places = {
+            host: Place(
+                _names(host, own, BALANCERS) or options["balancers"],
+                str(own.get(SERVER) or host),
+                _names(host, own, BACKENDS),
+            )
+            for host, own in hosts.items()
+        }
+        refuse_same_servers(places)
         behind: dict[tuple[str, ...], list[str]] = {}
-        for host, own in hosts.items():
-            behind.setdefault(tuple(_names(host, own, BALANCERS) or options["balancers"]), []).append(host)
+        for host, place in places.items():
+            behind.setdefault(tuple(place.balancers), []).append(host)
         found: dict[str, bool | None] = {}
         for names, members in behind.items():
             with balancers_of(self, variables, {**options, "balancers": list(names)}) as balancers:
                 traffic = balancers.traffic()
             for host in members:
-                backends = traffic.get(hosts[host].get(SERVER) or host, {})
-                found[host] = _gets_traffic(backends, _names(host, hosts[host], BACKENDS))
+                found[host] = _gets_traffic(traffic.get(places[host].server, {}), places[host].backends)
         out, unknown = ([host for host, gets in found.items() if gets is wanted] for wanted in (False, None))
         return Traffic(out, unknown)
 

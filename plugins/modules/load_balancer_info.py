@@ -13,7 +13,8 @@ description:
   - With O(provider=haproxy), a host is out if at least one of its balancers gives it no traffic. They are those of the
     variable C(load_balancer_haproxy_hosts) of the host, or O(balancers) without it. Its server has the name in the
     variable C(load_balancer_haproxy_server) of the host. If its variable C(load_balancer_haproxy_backends) names
-    backends, only these count. The runtime sockets need no C(level admin).
+    backends, only these count. Two hosts that are the same server of a balancer are refused. The runtime sockets need
+    no C(level admin).
   - With the providers of Azure, a host is out if it is not a member of one of its pools, or if its admin state in a
     pool of Azure Load Balancer is V(Down). Its pools, and its network interfaces and addresses, are the variables
     C(load_balancer_azure_pools), C(load_balancer_azure_network_interfaces) and C(load_balancer_azure_addresses) of the

@@ -17,6 +17,33 @@ INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run
 LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
 
 
+class Place(t.NamedTuple):
+    """What a host is on its balancers. No backend stands for each of those that have the server."""
+
+    balancers: list[str]
+    server: str
+    backends: list[str]
+
+
+def refuse_same_servers(places: t.Mapping[str, Place]) -> None:
+    """Refuse two hosts that are the same server.
+
+    :param places: of each host.
+    :raises DrainError: the message names two hosts.
+    """
+    by_server: dict[str, list[str]] = {}
+    for host, place in places.items():
+        for other in by_server.setdefault(place.server, []):
+            common = [each for each in place.balancers if each in places[other].balancers]
+            each_backend = not (place.backends and places[other].backends)
+            if common and (each_backend or {*place.backends} & {*places[other].backends}):
+                raise DrainError(
+                    f"{other} and {host} are both the server {place.server} on {', '.join(common)}, expected one host "
+                    "for each server. Correct load_balancer_haproxy_server of one of them"
+                )
+        by_server[place.server].append(host)
+
+
 class Balancers:
     """Several balancers, which are asked one after the other.
 

@@ -1,6 +1,8 @@
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import contextlib
+
 import pytest
 
 from plugins.module_utils._load_balancer.call import OPTIONS
@@ -8,7 +10,14 @@ from plugins.module_utils._load_balancer.record import DrainError, Record, take_
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._ansible.other_host import OtherHostError
-from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, Membership
+from plugins.plugin_utils._balancers.membership import (
+    CHANGE,
+    INFO,
+    Balancers,
+    Membership,
+    Place,
+    refuse_same_servers,
+)
 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}
@@ -122,6 +131,23 @@ class Host:
 @pytest.fixture
 def membership(fleet):
     return lambda *names, **settings: Host(fleet, names or ("lb1", "lb2"), settings)
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [
+        (Place(["lb2", "lb1"], "app", []), True),
+        (Place(["lb1"], "app", ["api", "www"]), True),
+        (Place(["lb1"], "app", ["api"]), False),
+        (Place(["lb2"], "app", ["www"]), False),
+        (Place(["lb1"], "app2", ["www"]), False),
+    ],
+)
+def test_two_hosts_that_are_the_same_server_are_refused(other, refused):
+    places = {"web1": Place(["lb1"], "app", ["www"]), "web2": other}
+    message = "^web1 and web2 are both the server app on lb1, expected"
+    with pytest.raises(DrainError, match=message) if refused else contextlib.nullcontext():
+        refuse_same_servers(places)
 
 
 def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
