@@ -98,6 +98,15 @@ def test_a_host_that_was_drained_for_another_holder_during_its_return_is_taken_o
     assert (host.place.read_text(), sorted(host.holders())) == ("out", ["operator", "respond"])
 
 
+def test_of_two_holders_that_find_at_the_same_time_both_get_what_the_first_one_has_recorded(host, tmp_path):
+    content = json.dumps({"holders": ["respond", "operator"], "found": {"found": "in"}})
+    meanwhile = {"ansible.builtin.copy": {"dest": str(host.marker), "content": content, "mode": "0600"}}
+    late = {"ansible.builtin.set_fact": {"load_balancer_found": "out"}}
+    (tmp_path / "late.yml").write_text(json.dumps([meanwhile, late]))
+    host.run("drained", load_balancer_find_tasks=str(tmp_path / "late.yml"))
+    assert (tmp_path / "found").read_text() == "in"
+
+
 def test_a_host_whose_state_could_not_be_read_was_not_changed_and_is_not_put_back(host, tmp_path):
     (tmp_path / "fail.yml").write_text('[{"ansible.builtin.fail": {}}]')
     host.run("drained", rc=2, load_balancer_find_tasks=str(tmp_path / "fail.yml"))
