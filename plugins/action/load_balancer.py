@@ -26,7 +26,9 @@ class ActionModule(HostOrHereAction, ArmAction):
     _supports_async = False  # what a balancer is asked is asked from here, before the task ends
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        variables = task_vars or {}
+        return {**self._bring(tmp, task_vars or {}), "simulated": bool(self._task.check_mode)}
+
+    def _bring(self, tmp: t.Any, variables: dict[str, t.Any]) -> dict[str, t.Any]:
         options = arguments_of(self, OPTIONS)
         refuse_sharing(self._task, "load_balancer", run_once=False)
         is_new = options["state"] in ("drained", "held") and not options["resume"]  # a return must not fail for a name

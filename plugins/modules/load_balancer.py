@@ -85,7 +85,7 @@ options:
   was_drained:
     description:
       - Whether the caller has taken the host out for O(holder), for O(state=returning) and O(state=active). Then the
-        module fails if the record does not have O(holder), since the record is lost. With O(provider=health_probe) it
+        module fails if there is no record. With O(provider=health_probe) it
         fails only if O(flag) exists.
     type: bool
     default: false
@@ -235,6 +235,11 @@ msg:
   returned: always
   type: str
   sample: stays drained for respond
+simulated:
+  description: Whether the task ran in check mode, so that nothing was changed.
+  returned: always
+  type: bool
+  sample: false
 resume:
   description: Value of O(resume) for the next run; empty if the module need not run again.
   returned: O(state=drained) and O(state=active)

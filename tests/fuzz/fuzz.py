@@ -211,7 +211,7 @@ class Life:
         view = status.View(self._wall, settings, self._state, self._config, polls, None, 0.0, "", "")
         shown = status.describe(view, unrecorded="")
         read = json.loads(json.dumps(shown).encode("utf-8"))
-        check_text(status.judge(read, read["time"])[1], "the status")
+        check_text("; ".join(status.judge(read, read["time"])[1]), "the status")
         for event in read["events"]:
             check_text(event["doing"], "the status of an event")
 

@@ -161,15 +161,15 @@ class Record:
         :param settings: those of the caller; none: it has none.
         :param was_drained: whether the caller knows that the host is out for the holder.
         :returns: what to do now.
-        :raises DrainError: the record is lost, or the host was taken out with other settings.
+        :raises DrainError: there is no record, or the host was taken out with other settings.
         """
         before = self.read()
         if holder not in before.holders:
-            if was_drained:
+            if was_drained and not before.holders and not self._simulate:
                 raise RecordError(
-                    f"The host was taken out for {holder}, but its record {self._folder.path_of(FILE)} is lost. Put "
-                    "the host back in the load balancer by hand, and set scheduled_events_state_directory to a "
-                    "directory that survives a reboot"
+                    f"The host was taken out for {holder}, but its record {self._folder.path_of(FILE)} is gone. Unless "
+                    "another run has put the host back, put it back in the load balancer by hand, and set "
+                    "scheduled_events_state_directory to a directory that survives a reboot"
                 )
             return NOTHING_TO_DO
         others = [each for each in before.holders if each != holder]
@@ -237,7 +237,10 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
             before = record.read()
             if params["state"] == "returning":
                 more["todo"] = record.release(
-                    holder, seconds=params["lease"], settings=params["settings"], was_drained=params["was_drained"]
+                    holder,
+                    seconds=params["lease"],
+                    settings=params["settings"],
+                    was_drained=params.get("was_drained", False),
                 )
             elif params["state"] == "interrupted":
                 more["todo"] = record.interrupt(holder)

@@ -281,7 +281,8 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
     tasks.append({**module_task("load_balancer_info", survey), "name": "out"})
     limited = {**LOCAL, "load_balancer_haproxy_server": "web1", "load_balancer_haproxy_backends": "www"}
     elsewhere = {**LOCAL, "load_balancer_haproxy_server": "web2", "load_balancer_haproxy_hosts": "lb2"}
-    hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL, "limited": limited, "elsewhere": elsewhere}
+    web1 = {**LOCAL, "load_balancer_haproxy_backends": "api"}
+    hosts = {"lb1": LOCAL, "web1": web1, "web2": LOCAL, "limited": limited, "elsewhere": elsewhere}
     hosts["lb2"] = {**LOCAL, "load_balancer_haproxy_socket": str(haproxy_fleet.lb2.reader)}
     run = ansible.run_playbook([play(tasks, hosts="lb1")], inventory={"all": {"hosts": hosts}}, check=True)
     results = {name: run.one(task=name) for name in (*selections, "out")}

@@ -114,6 +114,15 @@ def test_a_host_whose_state_could_not_be_read_was_not_changed_and_is_not_put_bac
     assert host.holders() == []
 
 
+def test_a_simulated_drain_leaves_no_record_that_a_return_of_the_same_run_misses(host):
+    drain, back = (
+        {"ansible.builtin.include_role": {"name": ROLE}, "vars": {"wanted": wanted}} for wanted in ("drained", "active")
+    )
+    drain["ansible.builtin.include_role"] = {"name": ROLE, "apply": {"check_mode": True}}
+    host.run("{{ wanted }}", play={"roles": [], "tasks": [drain, back]})
+    assert not host.marker.exists()
+
+
 def test_a_record_that_is_lost_between_a_drain_and_the_return_of_one_run_fails_it(host):
     drain, back = (
         {"ansible.builtin.include_role": {"name": ROLE}, "vars": {"wanted": wanted}} for wanted in ("drained", "active")

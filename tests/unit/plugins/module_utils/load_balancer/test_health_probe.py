@@ -326,7 +326,7 @@ def test_check_mode_says_that_a_flag_of_an_operator_stays(host, make, service):
 def test_a_host_whose_record_is_lost_is_out_as_long_as_its_flag_is_there(host, service, tmp_path):
     host.drain("first")
     (tmp_path / "state" / "load-balancer.json").unlink()
-    with pytest.raises(DrainError, match="is lost"):
+    with pytest.raises(DrainError, match="is gone"):
         host.put_back("first", was_drained=True)
     service.flag.unlink()
     assert not host.put_back("first", was_drained=True)["changed"]

@@ -194,9 +194,18 @@ def test_a_host_is_neither_drained_nor_put_back_with_other_settings_than_the_fir
 def test_a_record_that_is_lost_is_named_to_the_holder_that_has_drained_the_host(record, path):
     hold(record, "first")
     path.unlink()
-    lost = r"taken out for first, but its record .*load-balancer\.json is lost\. Put the host back .* by hand"
+    lost = r"taken out for first, but its record .*load-balancer\.json is gone\. Unless .* put it back .* by hand"
     with record.locked(), pytest.raises(RecordError, match=lost):
         record.release("first", seconds=0, was_drained=True)
+
+
+def test_a_holder_whose_place_another_one_took_has_nothing_to_put_back(record):
+    hold(record, "first")
+    release(record, "first")
+    hold(record, "second")
+    with record.locked():
+        assert record.release("first", seconds=0, was_drained=True) == NOTHING_TO_DO
+    assert record.read().holders == ["second"]
 
 
 def test_check_mode_changes_nothing(path, record, clock):

@@ -386,7 +386,7 @@ def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
 def test_a_host_that_this_run_has_drained_and_whose_record_is_lost_is_not_said_to_be_back(fleet, membership, tmp_path):
     membership().drain({})
     (tmp_path / "load-balancer.json").unlink()
-    with pytest.raises(DrainError, match="is lost"):
+    with pytest.raises(DrainError, match="is gone"):
         membership(was_drained=True).restore()
     assert fleet.out == {"lb1", "lb2"}
 
