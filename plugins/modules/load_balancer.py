@@ -85,8 +85,7 @@ options:
   was_drained:
     description:
       - Whether the caller has taken the host out for O(holder), for O(state=returning) and O(state=active). Then the
-        module fails if there is no record. With O(provider=health_probe) it
-        fails only if O(flag) exists.
+        module fails if the record does not exist. With O(provider=health_probe) it fails only if O(flag) exists.
     type: bool
     default: false
   drain_timeout:

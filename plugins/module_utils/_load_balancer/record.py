@@ -33,7 +33,7 @@ class Kept(NamedTuple):
     holders: List[str]
     found: Dict[str, Any]
     returning: Optional[Dict[str, Any]] = None
-    settings: Optional[Dict[str, Any]] = None
+    settings: Dict[str, Any] = {}  # never changed in place
 
 
 NOTHING = Kept([], {})
@@ -83,7 +83,7 @@ class Record:
             if returning is not None:
                 returning = dict(returning, holder=str(returning["holder"]))
                 lease_left(returning, self._folder.moment(self._clock))
-            return Kept(list(raw["holders"]), dict(raw["found"]), returning, dict(raw.get("settings") or {}) or None)
+            return Kept(list(raw["holders"]), dict(raw["found"]), returning, dict(raw.get("settings", {})))
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -110,7 +110,7 @@ class Record:
         holders = [each for each in before.holders if each == holder or each != leaving]
         if holder not in holders:
             holders.append(holder)
-        after = Kept(holders, {**found, **before.found}, settings=before.settings or dict(settings or {}) or None)
+        after = Kept(holders, {**found, **before.found}, settings=before.settings or dict(settings or {}))
         self._replace(before, after)
         return after
 
@@ -161,7 +161,7 @@ class Record:
         :param settings: those of the caller; none: it has none.
         :param was_drained: whether the caller knows that the host is out for the holder.
         :returns: what to do now.
-        :raises DrainError: there is no record, or the host was taken out with other settings.
+        :raises DrainError: the record does not exist, or the host was taken out with other settings.
         """
         before = self.read()
         if holder not in before.holders:
@@ -214,7 +214,7 @@ def _refuse_others(before: Kept, settings: Optional[Mapping[str, Any]]) -> None:
     """Refuse settings that would put back another place than the one that the host left."""
     if not settings:
         return
-    for name, value in (before.settings or {}).items():
+    for name, value in before.settings.items():
         now = settings.get(name)
         if now != value:
             raise DrainError(

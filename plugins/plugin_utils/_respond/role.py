@@ -50,6 +50,7 @@ PROBE = {
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "azure_credentials")]
 SHARED = {name: f"{OF_ALL_ROLES}{name}" for name in ("endpoint", "api_version", "vm_name", "state_directory")}
+OF_OTHERS = {**SHARED, **OF_THE_BALANCER}  # the options whose variables do not begin as those of the role
 PLACES = {SHARED["endpoint"]: ENDPOINT_OR_AUTO, SHARED["api_version"]: API_VERSION_OR_AUTO}
 PLACE_OPTIONS = {variable: {"type": SPEC[name]["type"]} for name, variable in SHARED.items()}
 TIMES = {
@@ -66,7 +67,7 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     An empty value of an option without a default counts as not set.
     """
     names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in options_of("respond")}
-    names.update({**SHARED, **OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
+    names.update({**OF_OTHERS, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
     options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
@@ -77,7 +78,7 @@ def wrong_type(options: Variables) -> str:
 
     For the message alone: the validation of the task names the options.
     """
-    variables = {name: {**SHARED, **OF_THE_BALANCER}.get(name, f"respond_{name}") for name in options}
+    variables = {name: OF_OTHERS.get(name, f"respond_{name}") for name in options}
     specs = {variable: SPEC[name] for name, variable in variables.items()}
     try:
         typed_values(specs, {variables[name]: value for name, value in options.items()})

@@ -408,13 +408,17 @@ def test_a_hook_that_ends_as_a_command_to_which_the_service_is_closed_has_failed
     assert (code, output.splitlines()[-1].partition(" after")[0]) == (1, "failed")
 
 
+def refuses_to_test_hooks(unit):
+    code, output, errors = unit.command("hooks", "test", "recover")
+    assert (code, output) == (1, "")
+    assert errors.startswith(f"scheduled-events: {ID} is announced now")
+
+
 def test_hooks_test_runs_nothing_beside_an_event_that_is_announced_unless_a_file_names_one(unit, imds):
     unit.configure()
     unit.add_hook("recover", 'echo "id $SCHEDULED_EVENT_ID"')
     imds.announce()
-    code, output, errors = unit.command("hooks", "test", "recover")
-    assert (code, output) == (1, "")
-    assert errors.startswith(f"scheduled-events: {ID} is announced now")
+    refuses_to_test_hooks(unit)
     with open(unit.path("event"), "w") as file:
         json.dump({"EventId": ID, "EventType": "Reboot", "Resources": ["vm"]}, file)
     code, output, _errors = unit.command("hooks", "test", "recover", "--event", unit.path("event"))
@@ -424,29 +428,21 @@ def test_hooks_test_runs_nothing_beside_an_event_that_is_announced_unless_a_file
 def test_hooks_test_runs_nothing_beside_an_event_that_the_unit_knows_while_the_service_does_not_answer(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "echo ran")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     imds.status = 500
-    code, output, errors = unit.command("hooks", "test", "recover")
-    assert (code, output) == (1, "")
-    assert errors.startswith(f"scheduled-events: {ID} is announced now")
+    refuses_to_test_hooks(unit)
 
 
 def test_hooks_test_runs_nothing_beside_an_event_of_a_former_name_that_hooks_ran_for(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "echo ran")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     unit.configure(vm_name="new")
     unit.restart()
     state = pathlib.Path(unit.path("state.json"))
     until(lambda: '"elsewhere": true' in state.read_text(), "the event of the former name")
     for imds.status in (200, 500):
-        code, output, errors = unit.command("hooks", "test", "recover")
-        assert (code, output) == (1, "")
-        assert errors.startswith(f"scheduled-events: {ID} is announced now")
+        refuses_to_test_hooks(unit)
 
 
 def test_hooks_test_takes_a_sample_where_no_event_is_announced(unit):

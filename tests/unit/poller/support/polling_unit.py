@@ -149,6 +149,12 @@ class Unit:
         """
         until(lambda: f"{event_id}: acknowledged" in self.log(), "the acknowledgement")
 
+    def acknowledge(self, imds):
+        """Start the unit, and have it acknowledge an event."""
+        self.start()
+        imds.announce()
+        self.await_acknowledgement()
+
     def await_notification(self, wanted):
         while True:
             message = self.notified.recv(4096).decode()

@@ -134,9 +134,7 @@ def test_the_longest_preparations_of_the_history_raise_a_lead_time_with_a_warnin
 def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "true")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     imds.events = []
     until(lambda: ": over\n" in unit.log(), "the end")
     assert f"{ID}: over\n" in unit.log()
@@ -235,9 +233,7 @@ def test_an_unreadable_state_is_kept_and_reported(unit, imds):
     unit.add_hook("prepare", "true")
     with open(unit.path("state.json"), "w") as file:
         file.write("{broken")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     (kept,) = [name for name in os.listdir(unit.path("")) if name.startswith("state.json.broken-")]
     with open(unit.path(kept)) as file:
         assert file.read() == "{broken"
@@ -255,9 +251,7 @@ def drained_and_over(unit, imds, recover="true"):
     """An event that was prepared, and that Azure removes while the unit does not run."""
     unit.add_hook("prepare", "true")
     unit.add_hook("recover", recover)
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
 
 
 @pytest.mark.parametrize("text", ["{broken", "", '{"version": 99}'])
@@ -294,9 +288,7 @@ def test_the_hooks_for_failures_run_for_an_event_whose_state_was_lost(unit, imds
 def test_an_event_that_is_announced_when_the_state_is_lost_is_prepared_again_before_it_is_acknowledged(unit, imds):
     unit.add_hook("prepare", f"echo x >> {unit.path('ran')}; [ ! -e {unit.path('hold')} ] || sleep 60")
     unit.add_hook("recover", "true")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     lose_the_state(unit)
     with open(unit.path("hold"), "w"):
         pass
@@ -391,9 +383,7 @@ def test_a_dry_run_says_what_would_hold_an_event(unit, imds):
 def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
     unit.add_hook("recover", "")
     unit.add_hook("prepare", "")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     imds.events, imds.status = [], 503
     seen = imds.polls
     until(lambda: imds.polls > seen + 2, "failing polls")
@@ -405,9 +395,7 @@ def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
 def test_a_flood_of_events_is_a_failed_poll_that_every_view_shows_and_nothing_is_over(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     imds.announce(*map(str, range(101)))  # and the event from before is not among them
     reason = "the document announces 101 more events of this VM, and 1 others are not over yet"
     until(lambda: reason in unit.command("status")[1], "the status")
@@ -535,9 +523,7 @@ def test_a_decided_acknowledgement_is_not_sent_when_its_event_is_over_and_recove
 def test_a_dry_run_shows_that_this_vm_is_prepared_and_waits_for_its_recovery(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "true")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     unit.configure(dry_run=True)
     unit.process.send_signal(signal.SIGHUP)
     imds.events = []
@@ -580,9 +566,7 @@ def test_hooks_that_are_configured_and_missing_hold_the_event_until_they_are_fou
 def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
     unit.add_hook("prepare", "")
     unit.add_hook("recover", "exit 1")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     imds.events = []
     until(lambda: "recovery failed: 10-hook: exit status 1" in unit.log(), "the failure")
     unit.restart()
@@ -602,9 +586,7 @@ def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
 def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
     unit.add_hook("prepare", "")
     unit.add_hook("recover", "exit 1")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     until(lambda: unit.command("status")[0] == 0, "the status")
     code, _output, errors = unit.command("clear", ID)
     assert (code, errors) == (
@@ -1090,9 +1072,7 @@ def test_a_history_that_cannot_be_written_delays_nothing_and_shows_as_a_warning(
     with open(unit.path("history"), "w"):
         pass  # a file in place of the directory
     unit.add_hook("prepare", "true")
-    unit.start()
-    imds.announce()
-    unit.await_acknowledgement()
+    unit.acknowledge(imds)
     until(lambda: unit.command("status")[0] == status.WARNING, "the warning")
     assert f"the history in {unit.path('history')} cannot be written: " in unit.command("status")[1]
 
