@@ -6,7 +6,8 @@
 
 `ansible-galaxy`, which is needed on PATH, writes the times of the build and of the checkout, and keeps the order in
 which the file system lists files. Here, all times become that of the last commit (or SOURCE_DATE_EPOCH), and the files
-are sorted.
+are sorted. It also fails if a file disappears while it reads the checkout, so it gets a copy of the files that git
+does not ignore. Without git, it reads the checkout.
 """
 
 import gzip
@@ -15,6 +16,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -29,6 +31,17 @@ def time_of_source(checkout: pathlib.Path) -> int:
     git = ["git", "log", "-1", "--format=%ct"]
     shown = subprocess.run(git, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     return int(os.environ.get("SOURCE_DATE_EPOCH") or shown or WITHOUT_GIT)
+
+
+def copy_sources(checkout: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+    """Copy what git tracks, or would, and return the copy; without git, return the checkout."""
+    git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    for name in filter(None, os.fsdecode(listed).split("\0")):
+        if (checkout / name).is_file():  # not deleted, and not a repository of its own
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(checkout / name, target / name, follow_symlinks=False)
+    return target if listed else checkout
 
 
 def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
@@ -59,9 +72,10 @@ def build(directory: pathlib.Path, checkout: pathlib.Path = ROOT) -> pathlib.Pat
     """Write the tarball of a checkout into a directory, and return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
+        sources = copy_sources(checkout, pathlib.Path(scratch) / "sources")
         command = ["ansible-galaxy", "collection", "build", "--output-path", scratch]
-        subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.DEVNULL)
-        [built] = pathlib.Path(scratch).iterdir()
+        subprocess.run(command, cwd=sources, check=True, stdout=subprocess.DEVNULL)
+        [built] = pathlib.Path(scratch).glob("*.tar.gz")
         (directory / built.name).write_bytes(repack(built, time_of_source(checkout)))
         return directory / built.name
 

@@ -52,9 +52,10 @@ COLOR = re.compile("\x1b\\[[0-9;]*m")
 # What nox writes of a session. It also ends without an error if it skips all sessions of a stage.
 SUCCEEDED = re.compile("^nox > Session .* was successful", re.MULTILINE)
 SKIPPED = re.compile("^nox > Session .* skipped: (.*)", re.MULTILINE)
-# What pytest, Ansible, linters and nox write about a failure, with the indented lines below it.
+# What pytest, Ansible, linters, Python and nox write about a failure, with the indented lines below it.
 REASON = re.compile(
-    "^(?:E   |FAILED (?!- )|fatal: |    (?:msg|stderr): |[^ :]+:[0-9]+: |nox > .*(?:failed|aborted)).*(?:\n {6}.*)*",
+    r"^(?:E   |FAILED (?!- )|fatal: |    (?:msg|stderr): |\[?ERROR\b|[^ :]+:[0-9]+: |[\w.]+(?:Error|Exception): "
+    r"|nox > .*(?:failed|aborted)).*(?:\n {6}.*)*",
     re.MULTILINE,
 )
 REASONS, SHOWN_OF_REASON = 4, 200  # how many are shown at the end, and characters of the beginning and end of each

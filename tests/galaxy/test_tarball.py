@@ -68,6 +68,14 @@ def test_two_clones_of_different_times_and_umasks_give_the_same_bytes(clone, bui
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_a_file_that_git_ignores_and_that_disappears_does_not_stop_the_build(clone, build, tmp_path):
+    checkout = clone("checkout", 0o022, 1600000000)
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
+    (checkout / "pytest-cache-files-abc").symlink_to("gone")  # as a stage of `make test` has just renamed it
+    with tarfile.open(build(checkout, tmp_path)) as archive:
+        assert "pytest-cache-files-abc" not in archive.getnames()
+
+
 def test_the_order_of_the_file_system_does_not_matter_and_all_has_the_time_of_the_source(tarball):
     with tarfile.open(tarball) as archive:
         names = [entry.name for entry in archive.getmembers()]

@@ -27,6 +27,7 @@ case $3 in
         echo "nox > Session edge-3.7 was successful in 2 seconds."
         echo "nox > Session edge-3.14 skipped: Python interpreter 3.14 not found." ;;
     plays) cat playbook.txt; exit 2 ;;
+    installs) echo 'nox > Command install failed with exit code 1:'; cat traceback.txt; exit 1 ;;
     tests) cp result.xml reports/tests.xml ;;
 esac
 """
@@ -92,6 +93,14 @@ def test_what_failed_is_shown_again_at_the_end(run, tmp_path):
     end = output.partition("1 of 2 stages passed")[2]
     reason = FATAL.replace("\033[31m", "").replace("\033[0m", "").replace("    cmd:\n    - program\n", "")
     assert f"--- plays:\n{reason.partition('    stdout')[0]}Report: " in end
+
+
+def test_a_program_of_python_or_ansible_that_failed_is_shown_again_at_the_end(run, tmp_path):
+    said = ["[ERROR]: Failed to find 'galaxy.yml'", "subprocess.CalledProcessError: Command 'ansible-galaxy' failed"]
+    (tmp_path / "traceback.txt").write_text("\n  raise CalledProcessError\n".join(said))
+    _code, output, _begun = run("installs")
+    end = output.partition("0 of 1 stages passed")[2]
+    assert "\n".join(["--- installs:", "nox > Command install failed with exit code 1:", *said, "Report: "]) in end
 
 
 def test_three_stages_run_at_a_time(run):
