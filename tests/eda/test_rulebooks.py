@@ -237,6 +237,7 @@ class OnEventGrid:
     def __init__(self, fleet, port, start_rulebook):
         self.fleet = fleet
         variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": port}
+        variables["scheduled_events_sweep_after"] = 3600  # no run but for the messages
         self._rulebook = start_rulebook("respond_on_event_grid", fleet.inventory, variables)
         self.first = self._respond_to("vm1", "vm2")
         self.runs = [self._runs()]

@@ -60,6 +60,7 @@ def browser():
 def show(browser, request):
     """Open a file; the page, and what went wrong."""
     context = browser.new_context(viewport={"width": request.param, "height": 900}, offline=True)
+    context.set_default_timeout(300_000)  # milliseconds
     page, problems = context.new_page(), []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))

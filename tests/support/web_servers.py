@@ -33,6 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class WebServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """Answers at ``url`` until it is stopped."""
 
+    request_queue_size = 128  # as many wait while the process is not scheduled: HAProxy takes a refused one for down
     daemon_threads = True  # a client that keeps its connection holds up neither the next one nor the end
 
     def __init__(self, handler, port=0, certificate=None):

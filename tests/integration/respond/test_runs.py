@@ -85,7 +85,7 @@ def test_a_notified_handler_has_ended_before_the_event_is_acknowledged(hosts_of,
 
 def test_a_handler_that_a_failed_preparation_notified_runs_before_the_recovery(hosts_of):
     hosts = hosts_of("vm1")
-    hosts.emulator.schedule("Redeploy", "vm1", notice=120, started_for=1)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD)
     notify = {"ansible.builtin.command": "true", "notify": "Finish the change"}
     trace = {"ansible.legacy.leave_trace": {"path": "{{ vm_directory }}/finished", "line": "recovered"}}
     for name, tasks in (("fails", [notify, {"ansible.builtin.fail": {"msg": "no"}}]), ("recovers", [trace])):
@@ -94,7 +94,9 @@ def test_a_handler_that_a_failed_preparation_notified_runs_before_the_recovery(h
         "respond_prepare_tasks": str(hosts.directory / "fails"),
         "respond_recover_tasks": str(hosts.directory / "recovers"),
     }
-    run = hosts.run(playbook=[play_with_handler()], host_vars=with_handler("vm1", vm1=own))
+    started = hosts.start(playbook=[play_with_handler()], host_vars=with_handler("vm1", vm1=own))
+    cancel_once_waited_for(hosts.emulator, event_id, started, "vm1")
+    run = started.result()
     assert run.rc == 2, run.output
     assert (hosts.directory / "vm1" / "finished").read_text().splitlines()[1:] == ["recovered"]
 

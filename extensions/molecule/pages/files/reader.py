@@ -224,12 +224,15 @@ def evict(reader: Reader) -> None:
     reader.write("inventory.yml", block("docs/spot-workers.md", "lab:\n"))
     reader.write("workers.yml", block("docs/spot-workers.md", "- name: Watch for evictions"))
     reader.write("lab.yml", block("docs/spot-workers.md", "- name: Evict a worker"))
-    reader.console(block("docs/spot-workers.md", "# ansible-playbook -i inventory.yml lab.yml"))
-    # A busy machine needs more than the three seconds of the page.
+    # A busy machine needs more than the three seconds of the page, and then more than those of the notice.
+    lab = block("docs/spot-workers.md", "# ansible-playbook -i inventory.yml lab.yml")
+    expect("spot_eviction worker1\n" in lab, lab)
+    reader.console(lab.replace("spot_eviction worker1\n", "spot_eviction worker1 --notice 3600\n"))
     reader.until("systemctl is-active worker.service || true", "inactive")
     reader.until("scheduled-events status", "because acknowledge is never")
-    reader.until("scheduled-events status", r"\(Started\)")
     (event,) = re.findall(r"Preempt (\S+) ", reader.there("scheduled-events status"))
+    reader.there(f"scheduled-events-emulator start {event}")
+    reader.until("scheduled-events status", r"\(Started\)")
     reader.there(f"scheduled-events-emulator complete {event}")
     reader.until("scheduled-events status", "0 events")
     drilled = reader.here(block("docs/spot-workers.md", "ansible-playbook"))

@@ -17,6 +17,7 @@ pytest.importorskip("requests")
 
 import receiver as receivers
 from polling_unit import COMMANDS, ROOT, until
+from ports import free_port
 from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.notify.messages import MessageSpool
 
@@ -93,7 +94,7 @@ def ids(*numbers):
 
 
 def test_a_receiver_that_is_down_keeps_no_other_waiting_and_gets_all_when_it_is_up(unit, service):
-    down = receivers.Receiver()
+    down = receivers.Receiver(port=free_port())
     down.stop()
     unit.configure(up=service.url, down=down.url)
     unit.put("down", 1, 2)

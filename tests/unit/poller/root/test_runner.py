@@ -575,7 +575,8 @@ def test_a_phase_has_a_result_only_when_what_its_hook_started_has_ended_in_whate
     assert _has_ended(int(mark.read_text()))
 
 
-def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_side, tmp_path):
+def test_what_a_hook_leaves_behind_has_ended_when_its_phase_has_a_result(root_side, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "GRACE", LONGER_THAN_A_TEST)
     mark = tmp_path / "mark"
     left = f'trap "echo ended > {mark}.ended; exit" TERM; echo $$ > {mark}; while :; do sleep 0.01; done'
     root_side.add_hook(

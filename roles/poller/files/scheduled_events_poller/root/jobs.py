@@ -27,6 +27,7 @@ PROC = "/proc"
 NO_ROOM = (errno.EAGAIN, *LACKING)  # the machine cannot start a process now, which passes
 REVISION = ".times"  # ends the name of the file with the newest times of a job
 PATIENCE = 5.0  # seconds for systemctl
+KILLED_WITHIN = 3.0  # seconds that a program gets at least after SIGKILL; a kernel may not let go of it at all
 PAUSE = 0.02  # seconds between two looks whether a program has ended
 PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 OVERDUE = 10.0  # seconds after its last moment in which a run ends its hooks
@@ -288,9 +289,9 @@ class Process:
 
     def end(self, grace: float) -> None:
         """End it and all of its process group: SIGTERM, and SIGKILL so many seconds later."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number, seconds in _ways_to_end(grace):
             self._signal(number)
-            CLOCK.until(self._group_has_ended, within=grace, every=PAUSE)  # a kernel may not let go of it
+            CLOCK.until(self._group_has_ended, within=seconds, every=PAUSE)
 
     def _group_has_ended(self) -> bool:
         self._popen.poll()
@@ -304,6 +305,11 @@ class Process:
             os.killpg(self.pid, number)
             return True
         return False
+
+
+def _ways_to_end(grace: float) -> Sequence[Tuple[int, float]]:
+    """The signals that end a program, and the seconds that it gets after each."""
+    return (signal.SIGTERM, grace), (signal.SIGKILL, max(grace, KILLED_WITHIN))
 
 
 @contextlib.contextmanager
@@ -321,9 +327,9 @@ def ended_descendants(grace: float) -> Iterator[None]:
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number, seconds in _ways_to_end(grace):
             signalled: Set[int] = set()
-            CLOCK.until(lambda: _have_ended(others, number, signalled), within=grace, every=PAUSE)  # noqa: B023
+            CLOCK.until(lambda: _have_ended(others, number, signalled), within=seconds, every=PAUSE)  # noqa: B023
 
 
 def _have_ended(others: Set[int], number: int, signalled: Set[int]) -> bool:
