@@ -17,9 +17,10 @@ from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
-from plugins.plugin_utils._respond.context import Context, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
 from plugins.plugin_utils._respond.responding import Responding
+
+from . import conftest as respond
 
 pytestmark = pytest.mark.core
 
@@ -27,66 +28,23 @@ NOW = 1_600_000_000.0
 VM = f"{COMPUTE}/virtualMachines/vm1"
 EVENT = {"event_id": "A1", "event_type": "Redeploy", "seconds_until_not_before": 600.0}
 IDENTITY = {"subscriptionId": VM.split("/")[2], "resourceGroupName": "shop", "vmScaleSetName": "", "name": "vm1"}
-OPTIONS = {
-    "published_timeout": 300.0,
-    "acknowledge": "prepared",
-    "wait_timeout": 3600.0,
-    "reconnect_timeout": 60.0,
-    "phase_timeout": 900.0,
-    "prepare_tasks": "/drain.yml",
-    "started_tasks": "",
-    "advised_tasks": "",
-    "recover_tasks": "",
-    "load_balancer": False,
-    "drain_timeout": 300.0,
-    "drain_on_timeout": "fail",
-    "fallback_max_age": 300.0,
-    "fallback_resource_id": VM,
-    "within_maintenance": False,
-    "outcome": None,
-}
+OPTIONS = {"reconnect_timeout": 60.0, "fallback_resource_id": VM}
 LOST = HostLost("no route")
 BOTH = SeenEvent("Redeploy", ["vm1", "vm2"])
 
 
-def waiting(condition, **more):
-    return {
-        "event_id": "A1",
-        "event_type": "Redeploy",
-        "present": True,
-        "impact": False,
-        "accepted": False,
-        "not_before": NOW + 600,
-        "decision": "prepare",
-        "condition": condition,
-        "detail": "",
-        "waits_until": None,
-        **more,
-    }
+waiting = functools.partial(respond.waiting, event_type="Redeploy", not_before=NOW + 600)
 
 
 def shown(following="wait", *, names=("vm1",), event_type="Redeploy", **more):
     """What the module returns of a host that sees one event."""
     handed_out = following == "prepare"
     plain = {
-        "next": following,
-        "events": [EVENT] if handed_out else [],
-        "request_ids": ["1"] if handed_out else [],
-        "ready": [],
         "prepared": [] if handed_out else ["A1"],
-        "unprepared": [],
         "waiting": [waiting("hooks run" if handed_out else "to be acknowledged")],
-        "sight": [{"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}],
-        "named": ["A1"],
-        "drill": False,
-        "marker": "m",
-        "acknowledged": [],
-        "story": [],
-        "problems": [],
-        "vm_name": "vm1",
-        "state": "",
+        "sight": [respond.sight(*names, event_type=event_type)],
     }
-    return {**plain, **more}
+    return respond.shown(following, EVENT, **{**plain, **more})
 
 
 PREPARE, PREPARED = shown("prepare"), {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True}
@@ -95,15 +53,14 @@ OUTAGE = shown(sight=None, waiting=[waiting("acknowledgement not accepted")])
 DONE = shown("done", sight=[], waiting=[], prepared=[])
 
 
-class Host:
-    """web1, which is vm1, with a clock that the test holds. The test sets the state of web2 and vm2."""
+class Host(respond.PlayedHost):
+    """The test sets the state of web2 and vm2."""
 
     def __init__(self, directory):
-        self.directory = directory
+        super().__init__(directory)
         self.hosts = ["web1"]
         self.arm = ArmStandIn()
-        self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
-        self.script, self.sent_at = [], []
+        self.sent_at = []
         self.slept = 0.0  # seconds for which the control node was suspended
 
     @property
@@ -111,15 +68,14 @@ class Host:
         return PlayCoordinator(self.directory, play_hosts=self.hosts)
 
     def execute(self, controller, outcome, _within):
-        self.asked.append((controller, outcome))
-        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        answer = self.answer(controller, outcome)
         self.now += 1.0
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def sleep(self, seconds):
-        self.now += seconds
+    def wall(self):
+        return NOW + self.now + self.slept - 1000
 
     def send(self, scope, event_id, patience):
         self.sent_at.append((self.now, scope, patience))
@@ -136,24 +92,14 @@ class Host:
         """The turns until the play has something to do; what they give, or the error that ended them."""
         self.script = list(script)
         responding = Responding(
-            Context(
-                host="web1",
-                run="run1",
-                owner={"pid": 1},
-                options={**OPTIONS, **options, "outcome": outcome},
-                notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-                coordinator=self.coordinator,
-                execute=self.execute,
-                say=self.said.append,
-                warn=self.warned.append,
+            self.context(
+                {**OPTIONS, **options, "outcome": outcome},
+                fresh=fresh,
                 active_hosts=self.hosts,
-                rescued_hosts=[],
-                in_part=False,
                 has_failed=False,
                 forks=9,
                 lockstep=False,
                 check_mode=check_mode,
-                clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),
                 send=self.send if fallback else None,
             )
         )
@@ -559,7 +505,7 @@ def test_a_request_that_got_no_answer_is_repeated_until_the_document_is_too_old(
     host.is_lost_after_preparing(reconnect_timeout=400.0)
     assert 2 < len(host.arm.calls) < 20
     assert host.sent_at[0][2] == 60
-    assert host.sent_at[-1][0] <= 1000.0 + OPTIONS["fallback_max_age"]
+    assert host.sent_at[-1][0] <= 1000.0 + respond.OPTIONS["fallback_max_age"]
 
 
 def raises(error):
@@ -619,7 +565,7 @@ def test_what_is_sent_was_open_and_prepared_in_a_document_that_is_young_enough(o
             [names] = [event["names"] for event in document["sight"]]
             [state] = last["waiting"]
             assert scope == VM
-            assert sent_at - asked_at <= OPTIONS["fallback_max_age"]
+            assert sent_at - asked_at <= respond.OPTIONS["fallback_max_age"]
             assert (state["present"], state["impact"], state["accepted"]) == (True, False, False)
             assert last["prepared"] == ["A1"] or (len(known) == 1 and outcome["ok"])
             assert names == ["vm1"]  # as when the tasks began

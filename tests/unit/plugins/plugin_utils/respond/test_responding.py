@@ -9,129 +9,51 @@ import os
 import pytest
 
 from plugins.module_utils._scheduled_events.checks import WrongValue
-from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._ansible.run import owner_of
-from plugins.plugin_utils._respond.context import Context, Notes, Published
+from plugins.plugin_utils._respond.context import Notes, Published
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
 from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
 
+from .conftest import EVENT, OWNER, PlayedHost, shown, sight, waiting
+
 pytestmark = pytest.mark.core
 
-OPTIONS = {
-    "acknowledge": "prepared",
-    "wait_timeout": 3600.0,
-    "reconnect_timeout": 900.0,
-    "phase_timeout": 900.0,
-    "prepare_tasks": "/drain.yml",
-    "started_tasks": "",
-    "advised_tasks": "/checkpoint.yml",
-    "recover_tasks": "/return.yml",
-    "load_balancer": False,
-    "drain_timeout": 300.0,
-    "drain_on_timeout": "fail",
-    "published_timeout": 300.0,
-    "within_maintenance": False,
-    "outcome": None,
-}
-EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
-OWNER = {"pid": 1, "node": "here"}
+OPTIONS = {"advised_tasks": "/checkpoint.yml", "recover_tasks": "/return.yml"}
 SEEN = SeenEvent("Reboot", ["vm1", "vm2"])
-NOTHING_MORE = {"detail": "", "waits_until": None}
 CLAIM = {"event_id": "A1", "event_type": "Reboot", "names": ["vm1", "vm2"]}
 
 
-def shown(following="wait", **more):
-    """What the module returns."""
-    return {
-        "next": following,
-        "events": [EVENT] if following in ("prepare", "started", "recover") else [],
-        "request_ids": ["1"] if following in ("prepare", "started", "recover") else [],
-        "ready": [],
-        "prepared": [],
-        "unprepared": [],
-        "waiting": [waiting()] if following != "done" else [],
-        "sight": [sight("vm1", "vm2")],
-        "drill": False,
-        "marker": "m",
-        "acknowledged": [],
-        "story": [],
-        "problems": [],
-        "vm_name": "vm1",
-        "named": ["A1"],
-        "state": "",
-        **more,
-    }
-
-
-def sight(*names, event_type="Reboot"):
-    return {"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}
-
-
-def waiting(**more):
-    plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
-    return {
-        **plain,
-        "not_before": None,
-        "decision": "prepare",
-        "condition": "to be acknowledged",
-        **NOTHING_MORE,
-        **more,
-    }
-
-
-class Host:
-    """A host whose module gives the answers of a script; the last one is repeated."""
-
+class Host(PlayedHost):
     def __init__(self, directory):
-        self.directory = directory
+        super().__init__(directory)
         self.coordinator = PlayCoordinator(directory, play_hosts=["web1", "web2"])
-        self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
-        self.script, self.bounds = [], []
-        self.active_hosts, self.in_part, self.forks = ["web1", "web2"], False, 2
-        self.rescued_hosts = []
+        self.bounds, self.active_hosts, self.forks = [], ["web1", "web2"], 2
         self.published = Published([])
 
     def execute(self, controller, outcome, within):
-        self.asked.append((controller, outcome))
         self.bounds.append(within)
-        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        answer = self.answer(controller, outcome)
         if isinstance(answer, Exception):
             self.now += 1.0
             raise answer
         self.now += max(1.0, controller["slice"])
         return answer
 
-    def sleep(self, seconds):
-        self.now += seconds
-
-    def responds(
-        self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, has_failed=False, **options
-    ):
+    def responds(self, *script, fresh=True, shares_fork=False, **given):
         """Take turns with these answers of the module."""
         self.script = list(script)
         self.asked.clear()
         self.bounds.clear()
+        how = {name: given.pop(name, False) for name in ("check_mode", "lockstep", "has_failed")}
         self.responding = Responding(
-            Context(
-                host="web1",
-                run="run1",
-                owner=OWNER,
-                options={**OPTIONS, **options},
-                notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-                coordinator=self.coordinator,
-                execute=self.execute,
-                say=self.said.append,
-                warn=self.warned.append,
+            self.context(
+                {**OPTIONS, **given},
+                fresh=fresh,
                 active_hosts=self.active_hosts,
-                rescued_hosts=self.rescued_hosts,
-                in_part=self.in_part,
                 published=self.published,
                 forks=1 if shares_fork else self.forks,
-                lockstep=lockstep,
-                has_failed=has_failed,
-                check_mode=check_mode,
-                clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
+                **how,
             )
         )
         return self.responding.next_step()
