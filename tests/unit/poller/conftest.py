@@ -5,6 +5,8 @@
 """What the tests of the polling unit share: a metadata service, the unit as a process, and a root side."""
 
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -14,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sup
 from controller_standin import Controller
 from controller_vm import Vm
 from polling_unit import Imds, Unit
+from receiver import Receiver
 from root_side import RootSide
 
 
@@ -50,3 +53,28 @@ def make_vm(tmp_path, controller):
         return Vm(str(tmp_path / f"vm{len(os.listdir(str(tmp_path)))}"), **options)
 
     return make
+
+
+@pytest.fixture
+def service():
+    """A receiver of webhooks."""
+    made = Receiver()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """One for 127.0.0.1 that signed itself. Beside it are ``.both`` and ``.expired``, with their key."""
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl to make a certificate with")
+    path = str(tmp_path / "certificate")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path]
+    subprocess.check_call(command, stderr=subprocess.DEVNULL)
+    with open(path) as certificate_file, open(path + ".key") as key, open(path + ".both", "w") as both:
+        both.write(certificate_file.read() + key.read())
+    command = ["openssl", "x509", "-in", path, "-signkey", path + ".key", "-days", "-1"]
+    with open(path + ".expired", "w") as expired, open(path + ".key") as key:
+        expired.write(subprocess.check_output(command, stderr=subprocess.DEVNULL).decode() + key.read())
+    return path

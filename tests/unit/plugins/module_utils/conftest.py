@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from _scheduled_events.clock import Clock as LibraryClock
+from fake_clock import FakeClock
 from web_servers import Handler, WebServer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,22 +35,6 @@ def event(**fields):
 
 def document_text(*events, **top):
     return json.dumps(dict({"DocumentIncarnation": 1, "Events": list(events)}, **top))
-
-
-class Clock:
-    """A clock that only sleeping moves, and that remembers how long each sleep was."""
-
-    def __init__(self):
-        self.now = 100.0
-        self.sleeps = []
-        self.clock = LibraryClock(monotonic=self, sleep=self.sleep)
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.sleeps.append(seconds)
-        self.now += seconds
 
 
 class Scripted(Handler):
@@ -99,4 +83,4 @@ def service():
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return FakeClock(100.0)

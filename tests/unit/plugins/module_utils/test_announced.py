@@ -43,7 +43,7 @@ def drill(tmp_path):
 
 @pytest.fixture
 def client(service, clock, drill):
-    asking = ImdsClient(endpoint=service.endpoint, retry_for=0, drill_directory=drill.directory, clock=clock.clock)
+    asking = ImdsClient(endpoint=service.endpoint, retry_for=0, drill_directory=drill.directory, clock=clock)
     yield asking
     asking.close()
 
@@ -74,7 +74,7 @@ def test_without_a_file_or_a_directory_the_document_is_that_of_the_service(servi
 def test_a_client_of_another_machine_adds_nothing(service, clock, drill):
     drill.write()
     service.answers(document_text())
-    other = ImdsClient(endpoint=service.endpoint, retry_for=0, clock=clock.clock)
+    other = ImdsClient(endpoint=service.endpoint, retry_for=0, clock=clock)
     assert ids(other.poll()) == []
     other.close()
 

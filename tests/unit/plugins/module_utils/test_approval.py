@@ -14,7 +14,7 @@ from .conftest import document_text, event
 
 @pytest.fixture
 def client(service, clock):
-    asking = ImdsClient(endpoint=service.endpoint, retry_for=2, clock=clock.clock)
+    asking = ImdsClient(endpoint=service.endpoint, retry_for=2, clock=clock)
     yield asking
     asking.close()
 

@@ -30,7 +30,7 @@ PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
 @pytest.fixture
 def client(service, clock):
-    with_retry = ImdsClient(endpoint=service.endpoint, retry_for=70, request_timeout=5, clock=clock.clock)
+    with_retry = ImdsClient(endpoint=service.endpoint, retry_for=70, request_timeout=5, clock=clock)
     yield with_retry
     with_retry.close()
 
@@ -143,7 +143,7 @@ def test_a_refusal_is_not_repeated_and_says_why(service, client, clock, status, 
     with pytest.raises(Refused) as caught:
         client.fetch()
     assert str(caught.value) == f"GET {service.endpoint}{PATH} answered {ending}"
-    assert (caught.value.status, len(service.asked), clock.sleeps) == (status, 1, [])
+    assert (caught.value.status, len(service.asked), clock.pauses) == (status, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -164,20 +164,20 @@ def test_where_the_service_is_closed_the_error_names_what_to_allow_and_nothing_i
         f": without a body. Most likely the Metadata Security Protocol of this VM {reason}. Allow the user root the "
         "paths /metadata/scheduledevents and /metadata/instance/compute/name in its InVMAccessControlProfile"
     )
-    assert (caught.value.status, len(service.asked), clock.sleeps) == (status, 1, [])
+    assert (caught.value.status, len(service.asked), clock.pauses) == (status, 1, [])
 
 
 @pytest.mark.parametrize("failing", [(410, ""), (429, "Throttle Result: Too Many Requests"), (500, ""), (503, ""), ""])
 def test_what_passes_is_asked_again(service, client, clock, failing):
     service.answers(failing, failing, document_text(event()))
     assert len(client.fetch().events) == 1
-    assert (len(service.asked), clock.sleeps) == (3, [0.5, 1.0])
+    assert (len(service.asked), clock.pauses) == (3, [0.5, 1.0])
 
 
 def test_a_broken_connection_is_tried_again(service, client, clock):
     service.answers(None, document_text(event()))
     assert len(client.fetch().events) == 1
-    assert clock.sleeps == [0.5]
+    assert clock.pauses == [0.5]
 
 
 def test_a_body_that_breaks_off_is_not_an_answer(service, client):
@@ -207,8 +207,8 @@ def test_asking_again_ends_after_the_given_time(service, client, clock):
     service.answers((429, "Throttle Result: Too Many Requests"))
     with pytest.raises(Unavailable) as caught:
         client.fetch()
-    assert sum(clock.sleeps) == 70
-    assert max(clock.sleeps) == 5
+    assert sum(clock.pauses) == 70
+    assert max(clock.pauses) == 5
     assert str(caught.value) == (
         f'GET {service.endpoint}{PATH} answered 429 Too Many Requests: "Throttle Result: Too Many Requests"'
     )
@@ -228,7 +228,7 @@ def test_a_body_that_is_not_a_document_fails_at_once(service, client, clock, bod
         client.fetch()
     assert service.endpoint + PATH in str(caught.value)
     assert "check that the endpoint is the metadata service of this VM" in str(caught.value)
-    assert clock.sleeps == []
+    assert clock.pauses == []
 
 
 @pytest.mark.parametrize("body", ["<html></html>", "a\nb", "x" * 300])
@@ -243,7 +243,7 @@ def test_a_host_that_does_not_answer_is_given_up_after_the_request_timeout(clock
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, request_timeout=0.1, clock=clock.clock)
+        client = ImdsClient(endpoint=endpoint, request_timeout=0.1, clock=clock)
         with pytest.raises(NoAnswer) as caught:
             client.poll()
         client.close()
@@ -254,13 +254,13 @@ def test_a_closed_port_is_named_with_the_cause(clock):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, retry_for=2, clock=clock.clock)
+        client = ImdsClient(endpoint=endpoint, retry_for=2, clock=clock)
         with pytest.raises(NoAnswer) as caught:
             client.fetch()
         client.close()
     assert str(caught.value).startswith(f"GET {endpoint}/metadata/scheduledevents got no answer: ")
     assert "Connection refused" in str(caught.value)
-    assert sum(clock.sleeps) == 2
+    assert sum(clock.pauses) == 2
 
 
 def test_connecting_has_a_separate_limit(service, client, monkeypatch):
@@ -296,9 +296,7 @@ class TestFirstContact:
 
     @pytest.fixture
     def client(self, closed, clock):
-        asking = ImdsClient(
-            endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}", request_timeout=5, clock=clock.clock
-        )
+        asking = ImdsClient(endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}", request_timeout=5, clock=clock)
         yield asking
         asking.close()
 
@@ -306,20 +304,20 @@ class TestFirstContact:
         with pytest.raises(Unreachable) as caught:
             client.fetch()
         assert str(caught.value).endswith("Connection refused" + self.HINT)
-        assert sum(clock.sleeps) == 4
+        assert sum(clock.pauses) == 4
 
     def test_so_is_the_name(self, client, clock):
         with pytest.raises(Unreachable) as caught:
             client.fetch_name()
         assert str(caught.value).endswith(self.HINT)
-        assert sum(clock.sleeps) == 4
+        assert sum(clock.pauses) == 4
 
     def test_retry_for_can_be_shorter(self, closed, clock):
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, retry_for=1, clock=clock.clock)
+        client = ImdsClient(endpoint=endpoint, retry_for=1, clock=clock)
         with pytest.raises(Unreachable):
             client.fetch()
-        assert sum(clock.sleeps) == 1
+        assert sum(clock.pauses) == 1
 
     def test_a_dropped_connection_is_given_up_at_once(self, client, clock, monkeypatch):
         def drop(*_args, **_options):
@@ -330,7 +328,7 @@ class TestFirstContact:
         with pytest.raises(Unreachable) as caught:
             client.fetch()
         assert str(caught.value).endswith("no connection within 5 seconds" + self.HINT)
-        assert clock.sleeps == []
+        assert clock.pauses == []
 
     def test_no_route_is_given_up_after_some_seconds(self, client, clock, monkeypatch):
         def unreachable(*_args, **_options):
@@ -340,27 +338,27 @@ class TestFirstContact:
         with pytest.raises(Unreachable) as caught:
             client.fetch()
         assert str(caught.value).endswith("[Errno 113] No route to host" + self.HINT)
-        assert sum(clock.sleeps) == 4
+        assert sum(clock.pauses) == 4
 
     def test_after_a_first_contact_an_outage_is_tolerated_as_long_as_before(self, service, clock):
-        client = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
+        client = ImdsClient(endpoint=service.endpoint, clock=clock)
         service.answers((429, ""))
         with pytest.raises(Unavailable):
             client.poll()
         service.stop()
         client.close()
-        clock.sleeps.clear()
+        clock.pauses.clear()
         with pytest.raises(Unreachable) as caught:
             client.fetch()
         assert "Is this an Azure VM?" not in str(caught.value)
-        assert sum(clock.sleeps) == 70
+        assert sum(clock.pauses) == 70
 
     @pytest.mark.parametrize("first", [(410, ""), (429, ""), (500, ""), None, ""])
     def test_a_service_that_is_being_enabled_is_waited_for(self, service, clock, first):
-        client = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
+        client = ImdsClient(endpoint=service.endpoint, clock=clock)
         service.answers(*[first] * 10, document_text())
         assert client.fetch().events == ()
-        assert sum(clock.sleeps) > 30
+        assert sum(clock.pauses) > 30
 
     def test_polling_does_not_ask_the_question(self, client):
         with pytest.raises(Unreachable) as caught:
@@ -385,7 +383,7 @@ def refusal(*named):
 
 
 def automatic(service, clock):
-    return ImdsClient(endpoint=service.endpoint, api_version="auto", retry_for=70, clock=clock.clock)
+    return ImdsClient(endpoint=service.endpoint, api_version="auto", retry_for=70, clock=clock)
 
 
 def asked_versions(service):

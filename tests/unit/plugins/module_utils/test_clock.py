@@ -26,7 +26,7 @@ def test_a_first_pause_that_is_longer_than_the_longest_stays(failures):
 def looks(clock, *results):
     """What is found by looks at these results, how many were made, and the time that they took."""
     left = list(results)
-    found = Clock(monotonic=clock, sleep=clock.sleep).until(lambda: left.pop(0), within=5.0, every=2.0)
+    found = Clock(monotonic=clock.monotonic, sleep=clock.sleep).until(lambda: left.pop(0), within=5.0, every=2.0)
     return found, len(results) - len(left), clock.now - 100.0
 
 
@@ -43,8 +43,8 @@ def test_a_wait_whose_time_is_over_returns_the_last_result(clock):
 
 
 def test_a_wait_without_time_looks_once(clock):
-    assert Clock(monotonic=clock, sleep=clock.sleep).until(lambda: "", within=0.0) == ""
-    assert clock.sleeps == []
+    assert Clock(monotonic=clock.monotonic, sleep=clock.sleep).until(lambda: "", within=0.0) == ""
+    assert clock.pauses == []
 
 
 # Ages and leases

@@ -11,7 +11,6 @@ import metadata_guard
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.client import Unreachable
-from _scheduled_events.clock import Clock
 from _scheduled_events.discovery import (
     AUTO,
     DEFAULT_NETWORKS,
@@ -58,8 +57,7 @@ def look(nowhere, clock):
 
     def search_for(default=nowhere, leases=NO_LEASES, **changes):
         given = dict({"api_version": "2020-07-01", "networks": LOOPBACK, "patience": 0.0, "ports": (9,)}, **changes)
-        time = Clock(monotonic=clock, sleep=clock.sleep)
-        return find(AUTO, default=default, leases=lambda: leases, clock=time, **given)
+        return find(AUTO, default=default, leases=lambda: leases, clock=clock, **given)
 
     return search_for
 
@@ -201,10 +199,10 @@ def test_a_host_whose_network_comes_up_is_looked_at_once_more(look, service, clo
     probe, verdicts = discovery._probe, [(False, "refused")]
     monkeypatch.setattr(discovery, "_probe", lambda *given: verdicts.pop() if verdicts else probe(*given))
     assert look(service.endpoint, patience=4).endpoint == service.endpoint
-    assert clock.sleeps == [4.0]
+    assert clock.pauses == [4.0]
 
 
 def test_patience_ends(look, clock):
     with pytest.raises(Unreachable):
         look(patience=4)
-    assert sum(clock.sleeps) == 4
+    assert sum(clock.pauses) == 4

@@ -15,10 +15,10 @@ OUTAGE = [(410, ""), (429, "Throttle Result: Too Many Requests"), (500, ""), "",
 
 @pytest.fixture
 def waiting(service, clock):
-    asking = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
+    asking = ImdsClient(endpoint=service.endpoint, clock=clock)
 
     def run(**options):
-        options = dict({"present": False, "timeout": 60, "clock": clock.clock}, **options)
+        options = dict({"present": False, "timeout": 60, "clock": clock}, **options)
         return Wait(asking, lambda _seconds: Filter(vm_name="vm1"), **options).run()
 
     yield run
@@ -29,7 +29,7 @@ def test_absent_returns_once_the_event_has_left_the_document(service, waiting, c
     service.answers(THERE, THERE, GONE)
     waited = waiting()
     assert (waited.events, waited.document.incarnation, waited.elapsed) == ((), 3, 2.0)
-    assert clock.sleeps == [1.0, 1.0]
+    assert clock.pauses == [1.0, 1.0]
 
 
 def test_present_returns_the_event_once_it_is_in_the_document(service, waiting):
@@ -40,7 +40,7 @@ def test_present_returns_the_event_once_it_is_in_the_document(service, waiting):
 def test_an_event_of_another_vm_is_not_waited_for(service, waiting, clock):
     service.answers(document_text(event(Resources=["vm10"])))
     waiting()
-    assert clock.sleeps == []
+    assert clock.pauses == []
 
 
 def test_failing_polls_are_never_taken_for_no_events(service, waiting):
@@ -57,21 +57,21 @@ def test_an_outage_at_the_start_is_tolerated(service, waiting):
 def test_polls_are_spread_while_they_fail_and_return_to_the_given_pace(service, waiting, clock):
     service.answers((429, ""), (429, ""), (429, ""), (429, ""), THERE, GONE)
     waiting()
-    assert clock.sleeps == [2.0, 4.0, 5.0, 5.0, 1.0]
+    assert clock.pauses == [2.0, 4.0, 5.0, 5.0, 1.0]
 
 
 def test_a_refusal_of_the_first_request_fails_at_once(service, waiting, clock):
     service.answers((400, '{"error":"api-version is invalid"}'))
     with pytest.raises(Refused):
         waiting()
-    assert clock.sleeps == []
+    assert clock.pauses == []
 
 
 def test_a_service_that_is_closed_from_the_first_request_on_fails_at_once(service, waiting, clock):
     service.answers((403, ""))
     with pytest.raises(NotAllowed):
         waiting()
-    assert clock.sleeps == []
+    assert clock.pauses == []
 
 
 @pytest.mark.parametrize("status", [404, 403, 421])
@@ -83,19 +83,19 @@ def test_a_refusal_later_is_an_outage(service, waiting, status):
 def test_a_state_must_hold_for_the_given_time(service, waiting, clock):
     service.answers(GONE)
     waiting(stable_for=10)
-    assert sum(clock.sleeps) == 10
+    assert sum(clock.pauses) == 10
 
 
 def test_an_event_that_follows_closely_starts_the_time_again(service, waiting, clock):
     service.answers(GONE, GONE, GONE, THERE, THERE, GONE)
     waiting(stable_for=4)
-    assert sum(clock.sleeps) == 5 + 4
+    assert sum(clock.pauses) == 5 + 4
 
 
 def test_a_failing_poll_neither_ends_the_time_nor_completes_it(service, waiting, clock):
     service.answers(GONE, GONE, (500, ""), (500, ""), GONE)
     waiting(stable_for=5)
-    assert clock.sleeps == [1.0, 1.0, 2.0, 4.0]
+    assert clock.pauses == [1.0, 1.0, 2.0, 4.0]
 
 
 def test_a_timeout_names_the_events_in_the_way(service, waiting):
@@ -154,7 +154,7 @@ class AskedInVain:
 
 def test_a_timeout_shows_what_the_service_answered_and_not_that_the_rest_of_the_wait_was_too_short(clock):
     with pytest.raises(WaitTimeout) as caught:
-        Wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock.clock).run()
+        Wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock).run()
     assert str(caught.value).endswith("the last request failed: GET / answered 500")
 
 
@@ -195,7 +195,7 @@ class Scripted:
         return answer
 
     def wait(self, **options):
-        options = dict({"present": False, "clock": self.clock.clock}, **options)
+        options = dict({"present": False, "clock": self.clock}, **options)
         return Wait(self, self.wanted, **options).run()
 
 
@@ -276,7 +276,7 @@ class TestRetryFor:
         client = Scripted(clock, (0, TestFirstContact.REFUSED), reached=False)
         with pytest.raises(Unreachable):
             client.wait(timeout=900, retry_for=2)
-        assert sum(clock.sleeps) == 2
+        assert sum(clock.pauses) == 2
 
 
 class TestFirstContact:
@@ -291,16 +291,16 @@ class TestFirstContact:
         with pytest.raises(Unreachable) as caught:
             client.wait(timeout=timeout)
         assert str(caught.value).startswith(f"{self.REFUSED}. Is this an Azure VM? ")
-        assert sum(clock.sleeps) == min(timeout, 4)
+        assert sum(clock.pauses) == min(timeout, 4)
 
     def test_a_dropped_connection_is_given_up_at_once(self, clock):
         client = Scripted(clock, (5, self.DROPPED), reached=False)
         with pytest.raises(Unreachable):
             client.wait(timeout=900)
-        assert clock.sleeps == []
+        assert clock.pauses == []
 
     def test_after_a_first_contact_an_outage_is_tolerated_to_the_timeout(self, clock):
         client = Scripted(clock, (0, self.REFUSED))
         with pytest.raises(WaitTimeout):
             client.wait(timeout=900)
-        assert sum(clock.sleeps) == 900
+        assert sum(clock.pauses) == 900

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -56,7 +55,7 @@ def test_an_answer_that_will_not_change_fails_the_hook_at_once(controller, make_
     vm = make_vm()
     status, reason = vm.run()
     assert (status, f"answered {expected}" in reason) == (FAILED, True), reason
-    assert (vm.clock.passed, controller.labels) == (0.0, [])
+    assert (vm.clock.now, controller.labels) == (0.0, [])
 
 
 PAGE = b"<html>AWX is upgrading</html>"
@@ -120,7 +119,7 @@ def test_the_pauses_between_requests_grow_and_the_controller_may_ask_for_longer_
     vm = make_vm()
     controller.faults["GET /api/"] = [*again(5), (429, {"Retry-After": "40"}, b"")]
     assert vm.run()[0] == DONE
-    assert vm.clock.passed == 1 + 2 + 4 + 8 + 15 + 40 + 1
+    assert vm.clock.now == 1 + 2 + 4 + 8 + 15 + 40 + 1
 
 
 def test_vms_whose_requests_fail_together_come_back_one_after_the_other(controller, make_vm):
@@ -128,14 +127,14 @@ def test_vms_whose_requests_fail_together_come_back_one_after_the_other(controll
     vm.spread = 1.25
     controller.faults["GET /api/"] = [*again(2), (429, {"Retry-After": "40"}, b"")]
     assert vm.run()[0] == DONE
-    assert vm.clock.passed == pytest.approx(0.1 + 1.25 * (1 + 2 + 40) + 1)
+    assert vm.clock.now == pytest.approx(0.1 + 1.25 * (1 + 2 + 40) + 1)
 
 
 def test_a_controller_that_never_answers_is_given_up_at_the_deadline(controller, make_vm):
     controller.stop()
     vm = make_vm()
     status, reason = vm.run(deadline=IN_60)
-    assert (status, vm.clock.passed) == (TRY_AGAIN, 60.0)
+    assert (status, vm.clock.now) == (TRY_AGAIN, 60.0)
     assert reason.startswith(f"there is no job yet: GET {controller.url}/api/: ")
 
 
@@ -302,7 +301,7 @@ def test_a_vm_takes_over_from_a_launcher_that_is_silent_for_a_lease(controller, 
     controller.add_label(LABEL + "1")
     vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
-    assert controller_job.LEASE < vm.clock.passed < controller_job.LEASE + 5
+    assert controller_job.LEASE < vm.clock.now < controller_job.LEASE + 5
     assert [label["name"] for label in controller.labels] == [LABEL + "1", LABEL + "2"]
 
 
@@ -341,7 +340,7 @@ def test_a_launch_without_an_answer_has_the_next_attempt_after_a_lease_if_no_job
     controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
     vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
-    assert vm.clock.passed > controller_job.LEASE
+    assert vm.clock.now > controller_job.LEASE
     assert (len(controller.labels), len(controller.jobs)) == (2, 1)
 
 
@@ -355,7 +354,7 @@ def test_a_label_without_an_answer_may_be_that_of_another_vm(controller, make_vm
     controller.answer = lose_the_answer
     vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
-    assert vm.clock.passed > controller_job.LEASE
+    assert vm.clock.now > controller_job.LEASE
     assert len(controller.labels) == 2
 
 
@@ -448,7 +447,7 @@ def test_the_job_of_a_cancelled_event_is_cancelled_at_once_however_long_it_has_r
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(3000, lambda: vm.knows(present=False))]
     assert vm.run(not_before=IN_7200, deadline=IN_7200)[0] == NOTHING_PREPARED
-    assert vm.clock.passed < 3005
+    assert vm.clock.now < 3005
 
 
 def test_a_cancelled_event_needs_no_preparation_although_another_vm_has_cancelled_the_job(controller, make_vm):
@@ -486,7 +485,7 @@ def test_a_launch_without_an_answer_is_waited_for_a_lease_after_the_event_was_ca
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(5, lambda: vm.knows(present=False))]
     assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; a job may run")
-    assert controller_job.LEASE < vm.clock.passed < controller_job.LEASE + 10
+    assert controller_job.LEASE < vm.clock.now < controller_job.LEASE + 10
 
 
 def test_an_event_that_is_announced_again_needs_another_job_than_the_cancelled_one(controller, make_vm):
@@ -515,7 +514,7 @@ def test_an_event_that_is_announced_again_needs_another_job_than_one_that_ended_
     if ended == "before":
         end()
     else:
-        vm.clock.at = [(vm.clock.passed + 5, end)]
+        vm.clock.at = [(vm.clock.now + 5, end)]
     vm.knows()
     assert vm.run(run=2) == (DONE, "job 2 has ended: successful")
     assert vm.run(run=3, first=2) == (DONE, "job 2 has ended: successful")
@@ -570,7 +569,7 @@ def test_an_event_that_starts_after_its_job_has_failed_names_that_job(controller
     vm = make_vm()
     vm.run()
     controller.faults["GET /api/"] = again(100)
-    vm.clock.at = [(vm.clock.passed + 5, lambda: vm.knows(status="Started"))]
+    vm.clock.at = [(vm.clock.now + 5, lambda: vm.knows(status="Started"))]
     status, reason = vm.run()
     assert (status, reason.startswith("the event has started; the last job, 1, has ended: GET http")) == (FAILED, True)
 
@@ -582,7 +581,7 @@ def test_a_controller_that_cannot_be_reached_is_given_up_that_long_before_not_be
     controller.stop()
     vm = make_vm(grace=120)
     status, reason = vm.run(not_before=IN_300, deadline=IN_900)
-    assert (status, vm.clock.passed // 15) == (NOTHING_PREPARED, 180 // 15)
+    assert (status, vm.clock.now // 15) == (NOTHING_PREPARED, 180 // 15)
     assert reason.endswith("; this VM continues without the job")
 
 
@@ -591,7 +590,7 @@ def test_a_job_that_no_vm_launches_is_given_up_at_the_same_moment(controller, ma
     vm = make_vm(grace=840)
     expected = (NOTHING_PREPARED, "no VM has launched the job; this VM continues without the job")
     assert vm.run() == expected
-    assert (vm.clock.passed // 15, controller.launched()) == (60 // 15, [])
+    assert (vm.clock.now // 15, controller.launched()) == (60 // 15, [])
 
 
 def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
@@ -599,7 +598,7 @@ def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
     vm = make_vm(grace=120)
     vm.clock.at = [(60, lambda: vm.knows(not_before=IN_900))]
     vm.run(not_before=IN_300, deadline=IN_900)
-    assert vm.clock.passed // 15 == 780 // 15
+    assert vm.clock.now // 15 == 780 // 15
 
 
 @pytest.mark.parametrize("job", ["failed", "error", "canceled"])
@@ -806,23 +805,6 @@ def test_the_token_is_not_sent_in_clear_text_over_a_network(url):
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8052", "http://localhost", "http://[::1]:80", "https://awx"])
 def test_a_controller_on_the_same_host_needs_no_tls(url):
     assert notify_settings.parse_controller({"url": url, "job_template": 7, "token": TOKEN}).url == url
-
-
-@pytest.fixture
-def certificate(tmp_path):
-    """One for 127.0.0.1 that signed itself. Beside it are ``.both`` and ``.expired``, with their key."""
-    if not shutil.which("openssl"):
-        pytest.skip("there is no openssl to make a certificate with")
-    path = str(tmp_path / "certificate")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path]
-    subprocess.check_call(command, stderr=subprocess.DEVNULL)
-    with open(path) as certificate_file, open(path + ".key") as key, open(path + ".both", "w") as both:
-        both.write(certificate_file.read() + key.read())
-    command = ["openssl", "x509", "-in", path, "-signkey", path + ".key", "-days", "-1"]
-    with open(path + ".expired", "w") as expired, open(path + ".key") as key:
-        expired.write(subprocess.check_output(command, stderr=subprocess.DEVNULL).decode() + key.read())
-    return path
 
 
 @pytest.mark.edge

@@ -8,8 +8,6 @@ import builtins
 import errno
 import json
 import os
-import shutil
-import subprocess
 
 import pytest
 
@@ -19,6 +17,7 @@ import receiver as receivers
 from _scheduled_events.exchange import HttpRequest
 from fake_clock import FakeClock
 from raw_service import Drip, Endless, RawService
+from receiver import ids
 from scheduled_events_poller.notify import delivery as unit_of_delivery
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
@@ -28,13 +27,6 @@ from scheduled_events_poller.notify.settings import Receiver
 pytestmark = pytest.mark.edge
 
 SECRETS = ["T0SECRETPATH", "tokentoken", "hmachmac"]
-
-
-@pytest.fixture
-def service():
-    made = receivers.Receiver()
-    yield made
-    made.stop()
 
 
 class Delivery:
@@ -77,10 +69,6 @@ class Delivery:
 @pytest.fixture
 def delivery(tmp_path, service):
     return Delivery(tmp_path, service.url)
-
-
-def ids(*numbers):
-    return [receivers.message(number)["id"] for number in numbers]
 
 
 def test_messages_arrive_in_order_once_each(delivery, service):
@@ -320,26 +308,8 @@ def test_a_defect_of_a_sender_is_not_quoted_and_stops_no_other_message(delivery,
     assert SECRETS[0] not in capsys.readouterr().err
 
 
-@pytest.fixture
-def certificate(tmp_path):
-    """A certificate for 127.0.0.1 that signed itself, with its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    config, path = tmp_path / "openssl.cnf", tmp_path / "certificate.pem"
-    config.write_text(
-        "[req]\ndistinguished_name=name\nx509_extensions=extensions\nprompt=no\n[name]\nCN=receiver\n"
-        "[extensions]\nsubjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:TRUE\nkeyUsage=digitalSignature,keyCertSign\n"
-    )
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-config", str(config)]
-    subprocess.run([*made, "-keyout", str(path) + ".key", "-out", str(path)], check=True, stderr=subprocess.DEVNULL)
-    both = tmp_path / "both.pem"
-    both.write_bytes(path.read_bytes() + (tmp_path / "certificate.pem.key").read_bytes())
-    return str(path), str(both)
-
-
 def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
-    ca_file, both = certificate
-    service = receivers.Receiver(certificate=both)
+    service = receivers.Receiver(certificate=certificate + ".both")
     try:
         unknown = Delivery(tmp_path / "unknown", service.url, count=1)
         unknown.step()
@@ -348,7 +318,7 @@ def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
         missing.step()
         assert missing.courier.trouble is not None
         assert service.requests == []
-        Delivery(tmp_path / "known", service.url, ca_file=ca_file).run()
+        Delivery(tmp_path / "known", service.url, ca_file=certificate).run()
         assert service.ids() == ids(1, 2, 3)
     finally:
         service.stop()

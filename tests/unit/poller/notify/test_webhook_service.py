@@ -18,6 +18,7 @@ pytest.importorskip("requests")
 import receiver as receivers
 from polling_unit import COMMANDS, ROOT, until
 from ports import free_port
+from receiver import ids
 from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.notify.messages import MessageSpool
 
@@ -80,17 +81,6 @@ def unit(tmp_path):
     made = Unit(tmp_path)
     yield made
     made.stop()
-
-
-@pytest.fixture
-def service():
-    made = receivers.Receiver()
-    yield made
-    made.stop()
-
-
-def ids(*numbers):
-    return [receivers.message(number)["id"] for number in numbers]
 
 
 def test_a_receiver_that_is_down_keeps_no_other_waiting_and_gets_all_when_it_is_up(unit, service):

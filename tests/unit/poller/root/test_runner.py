@@ -20,8 +20,8 @@ import time
 import types
 
 import pytest
-from _scheduled_events.clock import Clock
 from _scheduled_events.files import Occupied
+from fake_clock import FakeClock
 from polling_unit import until
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs, main, runner
@@ -36,37 +36,19 @@ def _short_ticks(monkeypatch):
     monkeypatch.setattr(runner, "GRACE", 0.1)
 
 
-class FakeClock:
-    """A clock that stands still until it is moved; sleeping moves it."""
+class JumpingClock(FakeClock):
+    """Its clocks are moved as soon as a file is there."""
 
-    def __init__(self, monotonic=1000.0, wall=1769860000.0):
-        self.now, self.wall_now = monotonic, wall
-        self.moves = []
+    def __init__(self, path, *, monotonic=0.0, wall=0.0):
+        super().__init__(epoch=1769859000.0)
+        self.path, self.jump = str(path), (monotonic, wall)
 
     def monotonic(self):
-        for condition, move in list(self.moves):
-            if condition():
-                self.moves.remove((condition, move))
-                move()
-        return self.now
-
-    def wall(self):
-        return self.wall_now
-
-    def sleep(self, seconds):
-        self.now += seconds
-        self.wall_now += seconds
-
-    until = Clock.until
-
-    def jump_when(self, path, *, monotonic=0.0, wall=0.0):
-        """Move as soon as a file is there."""
-
-        def move():
+        if self.jump and os.path.exists(self.path):
+            (monotonic, wall), self.jump = self.jump, None
             self.now += monotonic
-            self.wall_now += wall
-
-        self.moves.append((lambda: os.path.exists(str(path)), move))
+            self.epoch += wall - monotonic
+        return self.now
 
 
 def marking(path, *, then="exec sleep 1000"):
@@ -447,10 +429,9 @@ def test_a_hook_says_why_in_a_file(root_side, script, expected):
 
 
 def test_a_hook_that_is_ended_at_its_deadline_has_said_what_it_waited_for(root_side, tmp_path):
-    mark, clock = tmp_path / "mark", FakeClock()
+    mark = tmp_path / "mark"
     root_side.add_hook(f"#!/bin/sh\necho job 7 is running >$SCHEDULED_EVENT_REASON_FILE\n>{mark}\nexec sleep 600\n")
-    clock.jump_when(mark, monotonic=61.0)
-    result = root_side.run_phase(clock, ends_at=1060.0)
+    result = root_side.run_phase(JumpingClock(mark, monotonic=61.0), ends_at=1060.0)
     assert result[1:3] == ("timeout", "10-hook: it was ended at its deadline: job 7 is running")
 
 
@@ -556,9 +537,7 @@ def test_a_hanging_hook_is_ended_at_its_deadline_with_all_that_it_started(root_s
     root_side.add_hook(
         f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! > {mark}.new\nmv {mark}.new {mark}\nwait\nwait\n"
     )
-    clock = FakeClock()
-    clock.jump_when(mark, **jump)
-    result = root_side.run_phase(clock, **limits)
+    result = root_side.run_phase(JumpingClock(mark, **jump), **limits)
     assert (result.outcome, result.reason) == ("timeout", "10-hook: it was ended at its deadline")
     with pytest.raises(ProcessLookupError):
         _wait_for_end(int(mark.read_text()))
@@ -610,9 +589,7 @@ def test_a_program_of_a_shell_gets_the_time_to_undo_what_it_did(root_side, tmp_p
 
 def _outcome_at_the_deadline(root_side, mark):
     """The outcome of a run whose deadline passes as soon as its hook has made a file."""
-    clock = FakeClock()
-    clock.jump_when(mark, monotonic=61.0)
-    return root_side.run_phase(clock, ends_at=1060.0).outcome
+    return root_side.run_phase(JumpingClock(mark, monotonic=61.0), ends_at=1060.0).outcome
 
 
 def _has_ended(pid):
@@ -641,7 +618,7 @@ def test_no_hook_begins_after_the_deadline(root_side):
 
 def test_a_hook_ends_in_time_although_the_clock_was_set_back_before_it(root_side):
     root_side.add_hook("#!/bin/sh\nexit 75\n")
-    clock = FakeClock(wall=1769860000.0 - 3600.0)
+    clock = FakeClock(epoch=1769859000.0 - 3600.0)
     root_side.run_phase(clock, ends_at=1012.0, not_later_than=1769860012.0)
     assert clock.now == 1012.0
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 
+from fake_clock import FakeClock
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify.controller_hook import HookFiles
 
@@ -21,25 +22,6 @@ LABEL = f"scheduled-event.{EVENT_ID.lower()}.reboot.20200913T124140Z."  # of the
 RUN = f"{EVENT_ID.lower()}.prepare."
 
 
-class FakeClock:
-    """Time that passes by sleeping alone. ``at``: what happens after so many seconds."""
-
-    def __init__(self):
-        self.passed = 0.0
-        self.at = []
-
-    def monotonic(self):
-        return 100.0 + self.passed
-
-    def wall(self):
-        return NOW + self.passed
-
-    def sleep(self, seconds):
-        self.passed += seconds
-        while self.at and self.at[0][0] <= self.passed:
-            self.at.pop(0)[1]()
-
-
 class Vm:
     """A VM with its settings; ``run`` gives how the hook ended. ``spread``: the factor for its pauses."""
 
@@ -48,7 +30,7 @@ class Vm:
         os.mkdir(directory)
         names = "controller.json", "status.json", "memory"
         self.files = HookFiles(*(os.path.join(directory, name) for name in names), directory)
-        self.clock = FakeClock()
+        self.clock = FakeClock(0.0, epoch=NOW)
         self.said = []
         self.spread = 1.0
         given = {"url": url, "job_template": "respond", "token": TOKEN, "interval": 1, **settings}

@@ -39,6 +39,11 @@ def message(number=1, phase="prepare", **event):
     }
 
 
+def ids(*numbers):
+    """The ids of messages."""
+    return [message(number)["id"] for number in numbers]
+
+
 class Server(WebServer):
     def handle_error(self, *_arguments):
         """A client that does not wait for all of an answer, or does not like the certificate."""

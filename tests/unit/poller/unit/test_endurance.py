@@ -20,7 +20,7 @@ import time
 import pytest
 import receiver as receivers
 from _scheduled_events import history_file, terms
-from _scheduled_events.clock import Clock
+from fake_clock import FakeClock
 from polling_unit import EXECUTABLE
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
@@ -39,24 +39,11 @@ POLLS = 60  # at most, until the next thing of an event has happened
 DAY = 86400.0
 
 
-class Time:
-    """A clock that passes when the test wants."""
-
-    def __init__(self):
-        self.wall, self.booted = 1700000000.0, 1700000000.0 - 100.0
-
-    def clock(self):
-        return Clock(lambda: self.wall, lambda: self.wall - self.booted, self.sleep)
-
-    def sleep(self, seconds):
-        self.wall += seconds
-
-
 class JumpingPoller(poller.Poller):
     """Waits for its threads alone, and otherwise lets the clock of the test jump to the next poll."""
 
     def __init__(self, moments, *arguments, **options):
-        super().__init__(*arguments, clock=moments.clock(), **options)
+        super().__init__(*arguments, clock=moments, **options)
         self.moments = moments
 
     def _wait(self):
@@ -80,7 +67,8 @@ class Life:
     """A VM with its service, its root side and its receiver of webhooks."""
 
     def __init__(self, place, imds):
-        self.place, self.imds, self.moments, self.rng = str(place), imds, Time(), random.Random(5)
+        self.place, self.imds, self.rng = str(place), imds, random.Random(5)
+        self.moments = FakeClock(100.0, epoch=1700000000.0)
         self.directories = Directories(*(self.path(name) for name in ("hooks", "run", "root")))
         os.makedirs(self.path("hooks/prepare.d"))
         os.makedirs(self.path("hooks/recover.d"))
@@ -96,7 +84,7 @@ class Life:
         self.courier = Courier(
             Receiver(name="ops", url=self.receiver.url),
             MessageSpool(self.webhooks[1]),
-            clock=self.moments.clock(),
+            clock=self.moments,
             spread=lambda: 1.0,
         )
         self.events = self.runs = self.boots = 0
@@ -110,7 +98,7 @@ class Life:
         for name in ("run", "root", "webhooks-run"):
             shutil.rmtree(self.path(name), ignore_errors=True)
         os.mkdir(self.path("root"))
-        self.moments.booted = self.moments.wall
+        self.moments.now, self.moments.epoch = 0.0, self.moments.wall()
         self.boots += 1
         settings = Settings(endpoint=self.imds.url, vm_name="vm1", metrics_directory=self.place)
         places = poller.Places(self.path("state.json"), self.directories, self.path("drill"))
@@ -164,7 +152,7 @@ class Life:
         one of ten reboots the VM."""
         self.events += 1
         event_id = f"{self.events:08X}-AFDC-4513-B24B-AA5F13A16123"
-        not_before = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.moments.wall + 900))
+        not_before = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.moments.wall() + 900))
         self.imds.announce(event_id, NotBefore=not_before)
         acknowledged = len(self.imds.posts)
         if self.rng.random() < 0.1:
@@ -199,7 +187,8 @@ class Life:
             self.moments.sleep(self.courier.step())
         assert not os.listdir(self.path("webhooks/messages"))
         self.polls(3)
-        self.imds.posts, self.receiver.requests, self.imds.connections = [], [], set()
+        self.imds.posts, self.imds.connections = [], set()
+        self.receiver.requests, self.moments.pauses = [], []
 
     def figures(self):
         """What must not grow."""

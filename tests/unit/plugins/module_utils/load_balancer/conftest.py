@@ -11,33 +11,10 @@ import tempfile
 import threading
 
 import pytest
-
-from plugins.module_utils._scheduled_events.clock import Clock
+from fake_clock import FakeClock
 
 STAT = "# pxname,svname,qcur,qmax,scur,smax,status,weight,check_status,last_chk,"
 STATE = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight"
-
-
-class Time:
-    """Starts at 1000. ``at`` holds what is to happen when the time has come: (time, function)."""
-
-    def __init__(self):
-        self.now = 1000.0
-        self.at = []
-
-    def __call__(self):
-        return self.now
-
-    @property
-    def clock(self):
-        return Clock(self, self, self.sleep, lambda: "boot")
-
-    def sleep(self, seconds):
-        self.now += seconds
-        due = [event for event in self.at if event[0] <= self.now]
-        self.at = [event for event in self.at if event[0] > self.now]
-        for _time, happen in due:
-            happen()
 
 
 class FakeHAProxy:
@@ -120,7 +97,7 @@ class TcpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
 @pytest.fixture
 def clock():
-    return Time()
+    return FakeClock()
 
 
 @pytest.fixture

@@ -25,9 +25,7 @@ def call(tmp_path, clock):
 
     def run(provider, state, simulate=False, **options):
         given = {**DEFAULTS, "provider": provider, "state": state, "flag": str(flag), "drain_timeout": 0, **options}
-        return carry_out(
-            given, Folder(str(tmp_path)), simulate=simulate, probe=probe, peers=lambda: [], clock=clock.clock
-        )
+        return carry_out(given, Folder(str(tmp_path)), simulate=simulate, probe=probe, peers=lambda: [], clock=clock)
 
     run.asked, run.flag, run.record = asked, flag, tmp_path / FILE
     return run
@@ -70,7 +68,7 @@ def test_a_host_that_cannot_be_put_back_keeps_no_other_holder_waiting(call, tmp_
     call.flag.mkdir()  # so that it cannot be removed as a file
     with pytest.raises(OSError, match="drained"):
         call("health_probe", "active", holder="patch")
-    record = Record(Folder(str(tmp_path)), clock=clock.clock)
+    record = Record(Folder(str(tmp_path)), clock=clock)
     assert (record.returning(), record.read().holders) == (None, ["patch"])
 
 
@@ -96,7 +94,7 @@ def test_the_flag_of_another_machine_is_raised_in_place_of_a_file_here(tmp_path,
         simulate=False,
         probe=lambda _url: ProbeAnswer(503 if (tmp_path / "there").exists() else 200),
         peers=lambda: [],
-        clock=clock.clock,
+        clock=clock,
         flag=there,
         is_absolute=lambda path: path.startswith("C:"),
     )

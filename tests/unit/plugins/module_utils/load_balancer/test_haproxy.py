@@ -22,10 +22,10 @@ def haproxy():
 @pytest.fixture
 def member(haproxy, serve, clock):
     """Return a function that makes a member, web1 unless it is given another name."""
-    runtime_socket = RuntimeSocket(serve(haproxy), clock=clock.clock)
+    runtime_socket = RuntimeSocket(serve(haproxy), clock=clock)
 
     def make(name="web1", backends=(), **how):
-        return Member(runtime_socket, name, backends, clock=clock.clock, **how)
+        return Member(runtime_socket, name, backends, clock=clock, **how)
 
     return make
 

@@ -57,14 +57,14 @@ class Host:
             probe=self._service.probe,
             peers=lambda: list(self._service.peers),
             simulate=self._simulate,
-            clock=self._clock.clock,
+            clock=self._clock,
         ).bring()
 
 
 @pytest.fixture
 def make(service, tmp_path, clock):
     def host(simulate=False, **options):
-        record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock.clock)
+        record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock)
         return Host(service, record, clock, simulate, options)
 
     return host
@@ -72,7 +72,7 @@ def make(service, tmp_path, clock):
 
 @pytest.fixture
 def record(tmp_path, clock):
-    return Record(Folder(str(tmp_path / "state")), clock=clock.clock)
+    return Record(Folder(str(tmp_path / "state")), clock=clock)
 
 
 @pytest.fixture
@@ -403,7 +403,7 @@ class Remote(Folder):
 
 
 def test_a_holder_that_comes_to_a_remote_host_is_noticed_while_the_host_returns(service, make, clock, tmp_path):
-    remote = Record(Remote(str(tmp_path / "state")), clock=clock.clock)
+    remote = Record(Remote(str(tmp_path / "state")), clock=clock)
     host = Host(service, remote, clock, False, {})
     host.drain("first")
     service.answers = [ProbeAnswer(502)]

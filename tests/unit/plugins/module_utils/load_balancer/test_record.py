@@ -26,7 +26,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def record(path, clock):
-    return Record(Folder(str(path.parent)), clock=clock.clock)
+    return Record(Folder(str(path.parent)), clock=clock)
 
 
 def hold(record, holder, found=None, settings=None):
@@ -209,7 +209,7 @@ def test_a_holder_whose_place_another_one_took_has_nothing_to_put_back(record):
 
 
 def test_check_mode_changes_nothing(path, record, clock):
-    simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock.clock)
+    simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock)
     assert hold(simulated, "first", {"a": "ready"}).holders == ["first"]
     assert not path.parent.exists()
     hold(record, "first", {"a": "ready"})

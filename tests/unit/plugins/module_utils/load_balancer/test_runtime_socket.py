@@ -23,7 +23,7 @@ def haproxy():
 
 @pytest.fixture
 def ask(haproxy, serve, clock):
-    return RuntimeSocket(serve(haproxy), clock=clock.clock)
+    return RuntimeSocket(serve(haproxy), clock=clock)
 
 
 @pytest.mark.parametrize("tcp", [False, True])
@@ -87,7 +87,7 @@ def test_what_fails_while_haproxy_restarts_is_asked_again(ask, haproxy):
 
 def test_a_socket_that_is_not_there_is_named(clock):
     with pytest.raises(HAProxyError, match=r"could not be sent to /nowhere/admin\.sock: No such file .* HAProxy runs"):
-        RuntimeSocket("/nowhere/admin.sock", clock=clock.clock).ask("show stat")
+        RuntimeSocket("/nowhere/admin.sock", clock=clock).ask("show stat")
 
 
 def test_a_name_that_cannot_be_resolved_is_named_with_the_reason(monkeypatch):
@@ -115,7 +115,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused():
 
 def test_a_path_as_long_as_that_of_a_socket_may_be_is_tried(clock):
     with pytest.raises(HAProxyError, match=r"could not be sent to /a.*No such file"):
-        RuntimeSocket("/" + "a" * 104 + "/s", clock=clock.clock).ask("show stat")
+        RuntimeSocket("/" + "a" * 104 + "/s", clock=clock).ask("show stat")
 
 
 def test_a_socket_without_a_listener_is_named(sockets, clock):
@@ -123,7 +123,7 @@ def test_a_socket_without_a_listener_is_named(sockets, clock):
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
     with pytest.raises(HAProxyError, match=r"Connection refused\. No program listens there"):
-        RuntimeSocket(path, clock=clock.clock).ask("show stat")
+        RuntimeSocket(path, clock=clock).ask("show stat")
     assert clock.now == 1005  # it may restart
 
 
@@ -134,7 +134,7 @@ def test_what_no_restart_mends_is_not_tried_again_and_connecting_may_take_ten_se
 
     monkeypatch.setattr(socket.socket, "connect", connect)
     with pytest.raises(HAProxyError, match=r"Permission denied\. Become root, or change the mode of the socket"):
-        RuntimeSocket("lb9:9999", clock=clock.clock).ask("show stat")
+        RuntimeSocket("lb9:9999", clock=clock).ask("show stat")
     assert clock.now == 1000
 
 
@@ -142,7 +142,7 @@ def test_a_haproxy_that_hangs_is_given_up(serve, clock):
     haproxy, released = FakeHAProxy([]), threading.Event()
     haproxy.answer = lambda _command: released.wait(60) and None
     with pytest.raises(HAProxyError, match=r"got no answer within 0\.2 s"):
-        RuntimeSocket(serve(haproxy), timeout=0.2, clock=clock.clock).ask("show stat")
+        RuntimeSocket(serve(haproxy), timeout=0.2, clock=clock).ask("show stat")
     released.set()
 
 

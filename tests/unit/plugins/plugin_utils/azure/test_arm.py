@@ -12,29 +12,17 @@ import socket
 import pytest
 from ansible.errors import AnsibleError
 from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmStandIn, Refused, send
+from fake_clock import FakeClock
 from web_servers import Handler, WebServer
 
-from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible import run
 from plugins.plugin_utils._azure import arm as arm_module
 from plugins.plugin_utils._azure.arm import CLOUDS, Arm, ArmAnswer, ArmError, Token
 
 
-class Time:
-    def __init__(self):
-        self.now, self.pauses = 0.0, []
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.pauses.append(seconds)
-        self.now += seconds
-
-
 @pytest.fixture
 def clock():
-    return Time()
+    return FakeClock(0.0, epoch=0.0)
 
 
 @pytest.fixture
@@ -51,7 +39,7 @@ def arm(stand_in, clock):
         lambda _subscription: Token(TOKEN, 1e10),
         functools.partial(send, stand_in),
         patience=600,
-        clock=Clock(clock, clock, clock.sleep),
+        clock=clock,
     )
 
 
@@ -164,7 +152,7 @@ def test_a_token_is_asked_for_with_the_subscription_and_kept_until_shortly_befor
         asked.append((clock.now, subscription))
         return Token(TOKEN, clock.now + 600)
 
-    arm = Arm("https://x", token, functools.partial(send, stand_in), patience=0, clock=Clock(clock, clock, clock.sleep))
+    arm = Arm("https://x", token, functools.partial(send, stand_in), patience=0, clock=clock)
     for _number in range(4):
         arm.read(POOL, "2024-05-01")
         clock.now += 200

@@ -6,36 +6,22 @@ import contextlib
 import threading
 
 import pytest
+from fake_clock import FakeClock
 
-from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure import orders as orders_module
 from plugins.plugin_utils._azure.arm import ArmError
 from plugins.plugin_utils._azure.orders import HURRY, LONGEST_GATHERING, QUIET, OrderFailed, Orders
 
 
-class Time:
-    def __init__(self):
-        self.now = 1000.0
-        self.at = {}  # actions during a sleep, by time
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-        for when in [when for when in self.at if when <= self.now]:
-            self.at.pop(when)()
-
-
 @pytest.fixture
 def clock():
-    return Time()
+    return FakeClock()
 
 
 @pytest.fixture
 def orders(tmp_path, clock):
     """Return a function that gives the orders of one resource, as a host of a batch of ten has them."""
-    return lambda hosts=10: Orders(tmp_path, "/pool", hosts=hosts, clock=Clock(clock, clock, clock.sleep))
+    return lambda hosts=10: Orders(tmp_path, "/pool", hosts=hosts, clock=clock)
 
 
 @pytest.fixture
@@ -67,15 +53,15 @@ def test_no_host_waits_once_all_hosts_have_ordered(orders, carry_out, carried_ou
 def test_hosts_that_go_on_coming_do_not_hold_up_the_first_for_ever(orders, carry_out, carried_out, clock):
     orders(1000).place("web0", {"0": "Down"})
     began = clock.now
-    clock.at = {began + n: lambda n=n: orders().place(f"web{n}", {str(n): "Down"}) for n in range(1, 500)}
+    clock.at = [(began + n, lambda n=n: orders().place(f"web{n}", {str(n): "Down"})) for n in range(1, 500)]
     orders(1000).fulfil("web0", carry_out)
     assert clock.now - began == pytest.approx(LONGEST_GATHERING + QUIET, abs=0.2)
     assert len(carried_out[0]) > QUIET
 
 
 def test_a_host_in_a_hurry_does_not_wait_for_the_orders_of_others(tmp_path, carry_out, clock):
-    began, time = clock.now, Clock(clock, clock, clock.sleep)
-    orders = Orders(tmp_path, "/pool", hosts=10, left=lambda: HURRY - 1, clock=time)
+    began = clock.now
+    orders = Orders(tmp_path, "/pool", hosts=10, left=lambda: HURRY - 1, clock=clock)
     orders.place("web1", {"a": "Down"})
     assert (orders.fulfil("web1", carry_out), clock.now) == (True, began)
 

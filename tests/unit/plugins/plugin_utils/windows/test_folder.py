@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 
 import pytest
+from fake_clock import FakeClock
 
 from plugins.module_utils._load_balancer import health_probe
 from plugins.module_utils._load_balancer.call import OPTIONS
@@ -291,19 +292,7 @@ class Flag(health_probe.Flag):
         self.up = False
 
 
-class Time:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
-def probed(folder, flag, time, holder, state):
-    clock = Clock(time, time, time.sleep)
+def probed(folder, flag, clock, holder, state):
     options = {**DEFAULTS, "holder": holder, "state": state, "return_timeout": 0, "interval": 1.0, "count": 1}
     return health_probe.Probed(
         options,
@@ -317,12 +306,12 @@ def probed(folder, flag, time, holder, state):
 
 
 def test_a_host_that_another_run_drains_while_its_flag_is_lowered_stays_out(run):
-    flag, time = Flag(), Time()
-    assert probed(run(), flag, time, "first", "drained")["changed"]
-    flag.others = lambda: probed(run("run2"), flag, time, "second", "drained")
-    assert probed(run(), flag, time, "first", "active")["msg"] == "stays drained for second"
+    flag, clock = Flag(), FakeClock()
+    assert probed(run(), flag, clock, "first", "drained")["changed"]
+    flag.others = lambda: probed(run("run2"), flag, clock, "second", "drained")
+    assert probed(run(), flag, clock, "first", "active")["msg"] == "stays drained for second"
     assert flag.up
-    assert probed(run("run2"), flag, time, "second", "active")["changed"]
+    assert probed(run("run2"), flag, clock, "second", "active")["changed"]
     assert not flag.up
 
 
@@ -330,5 +319,5 @@ def test_a_flag_is_noted_before_it_is_raised(host, run):
     flag = Flag()
     host.breaks = 0
     with pytest.raises(Lost):
-        probed(run(), flag, Time(), "first", "drained")
+        probed(run(), flag, FakeClock(), "first", "drained")
     assert not flag.up
