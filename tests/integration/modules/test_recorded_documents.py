@@ -219,8 +219,6 @@ EXPECTED = {
         ],
     ),
 }
-# the documents with events that do not name the VM that reads them
-OTHERS_TOO = sorted(name for name in EXPECTED if not all(event["affects_this_vm"] for event in EXPECTED[name][3]))
 
 
 def epoch(text):
@@ -229,16 +227,14 @@ def epoch(text):
 
 @pytest.fixture(scope="module")
 def readings(ansible, web_host):
-    """Document → the host that served it; document and scope → the result; the wall times before and after."""
+    """Document → the host that served it; document → the result; the wall times before and after."""
     hosts, calls = {}, {}
     for name in NAMES:
         vm_name, api_version, _incarnation, _events = EXPECTED[name]
         body = (PAYLOADS / f"{name}.json").read_bytes()
         hosts[name] = web_host(200, body, path_bodies={"/metadata/instance": vm_name.encode()})
         arguments = {"endpoint": hosts[name].endpoint, "api_version": api_version, "retry_for": 1}
-        calls[name, "all"] = ("scheduled_events_info", {**arguments, "scope": "all"})
-        if name in OTHERS_TOO:
-            calls[name, "this_vm"] = ("scheduled_events_info", arguments)
+        calls[name] = ("scheduled_events_info", {**arguments, "scope": "all"})
     before = time.time()
     results = dict(zip(calls, ansible.run_modules(list(calls.values())), strict=True))
     return hosts, results, before, time.time()
@@ -250,7 +246,7 @@ def test_every_recorded_document_has_an_expectation():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_info_returns_all_events_of_a_recorded_document(readings, name):
-    result = readings[1][name, "all"]
+    result = readings[1][name]
     vm_name, api_version, incarnation, expected = EXPECTED[name]
     assert not result.failed, result["msg"]
     events = [dict(event) for event in result["events"]]
@@ -264,18 +260,12 @@ def test_info_returns_all_events_of_a_recorded_document(readings, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_info_counts_the_seconds_until_not_before_from_now(readings, name):
     _hosts, results, before, after = readings
-    for event in results[name, "all"]["events"]:
+    for event in results[name]["events"]:
         seconds = event["seconds_until_not_before"]
         if event["not_before"] is None:
             assert seconds is None
         else:
             assert epoch(event["not_before"]) - after - 1 <= seconds <= epoch(event["not_before"]) - before + 1
-
-
-@pytest.mark.parametrize("name", OTHERS_TOO)
-def test_info_returns_by_default_the_events_that_name_this_vm(readings, name):
-    expected = [event["event_id"] for event in EXPECTED[name][3] if event["affects_this_vm"]]
-    assert [event["event_id"] for event in readings[1][name, "this_vm"]["events"]] == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -286,12 +276,12 @@ def test_info_asks_with_the_header_and_the_version_and_nothing_else(readings, na
         ("GET", "/metadata/instance/compute/name?api-version=2017-08-01&format=text"),
     }
     assert {(method, target) for method, target, _headers in asked} == targets
-    assert len(asked) == (4 if name in OTHERS_TOO else 2)
+    assert len(asked) == 2
     assert all(headers["metadata"] == "true" and "x-forwarded-for" not in headers for _m, _t, headers in asked)
 
 
 def test_info_warns_of_a_date_that_it_cannot_read(readings):
-    result = readings[1]["odd-wrong-weekday-iso-and-unknown", "this_vm"]
+    result = readings[1]["odd-wrong-weekday-iso-and-unknown"]
     assert [str(warning) for warning in result["warnings"]] == [
         'NotBefore "soon" of event 602D9444-D2CD-49C7-8624-8643E717129B cannot be read and counts as absent'
     ]
