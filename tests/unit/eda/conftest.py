@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests" / "unit" / "plu
 
 from ..emulator import conftest as of_the_emulator  # noqa: E402
 
-emulate = of_the_emulator.emulate
+emulate, served = of_the_emulator.emulate, of_the_emulator.served
 
 
 @pytest.fixture(scope="session")

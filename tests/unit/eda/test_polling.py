@@ -37,8 +37,7 @@ def inject(served, **fault):
 # News
 
 
-def test_an_event_is_new_then_changed_then_gone(emulate, listen):
-    served = emulate()
+def test_an_event_is_new_then_changed_then_gone(served, listen):
     event_id = served.schedule("Reboot", "web1", "web2", description="rack 7")
     rulebook = listen(served.endpoint("web1"))
     [new] = rulebook.take(1)
@@ -75,8 +74,7 @@ def test_an_event_is_new_then_changed_then_gone(emulate, listen):
     assert len(rulebook.received) == 3
 
 
-def test_an_event_of_a_neighbour_is_sent_unless_the_source_is_for_one_vm(emulate, listen):
-    served = emulate()
+def test_an_event_of_a_neighbour_is_sent_unless_the_source_is_for_one_vm(served, listen):
     theirs = served.schedule("Reboot", "web2")
     mine = served.schedule("Freeze", "web1")
     alone, everybody = listen(served.endpoint("web1"), scope="this_vm"), listen(served.endpoint("web1"))
@@ -86,8 +84,7 @@ def test_an_event_of_a_neighbour_is_sent_unless_the_source_is_for_one_vm(emulate
     assert [event["event_id"] for event in alone.received] == [mine]
 
 
-def test_a_name_that_is_given_is_not_asked_for(emulate, listen):
-    served = emulate()
+def test_a_name_that_is_given_is_not_asked_for(served, listen):
     inject(served, kind="status", status=404, paths=["name"])
     event_id = served.schedule("Preempt", "mySpotVM")
     rulebook = listen({"endpoint": served.endpoint("mySpotVM") + "/", "vm_name": " MYSPOTVM "})
@@ -99,8 +96,7 @@ def test_a_name_that_is_given_is_not_asked_for(emulate, listen):
     )
 
 
-def test_two_endpoints_of_one_event_send_it_each_with_one_id(emulate, listen):
-    served = emulate()
+def test_two_endpoints_of_one_event_send_it_each_with_one_id(served, listen):
     served.schedule("Redeploy", "web1", "web2")
     rulebook = listen(served.endpoint("web1"), served.endpoint("web2"))
     events = rulebook.take(2)
@@ -108,8 +104,7 @@ def test_two_endpoints_of_one_event_send_it_each_with_one_id(emulate, listen):
     assert len({event["id"] for event in events}) == 1
 
 
-def test_a_source_that_starts_again_sends_what_is_announced_with_the_same_id(emulate, listen):
-    served = emulate()
+def test_a_source_that_starts_again_sends_what_is_announced_with_the_same_id(served, listen):
     served.schedule("Reboot", "web1")
     first = listen(served.endpoint("web1"))
     [before] = first.take(1)
@@ -118,8 +113,7 @@ def test_a_source_that_starts_again_sends_what_is_announced_with_the_same_id(emu
     assert (after["change"], after["id"]) == ("new", before["id"])
 
 
-def test_an_event_that_stays_scheduled_is_sent_again_until_it_starts(emulate, listen):
-    served = emulate()
+def test_an_event_that_stays_scheduled_is_sent_again_until_it_starts(served, listen):
     event_id = served.schedule("Reboot", "web1")
     rulebook = listen(served.endpoint("web1"), repeat=0.01)
     events = rulebook.take(3)
@@ -140,8 +134,7 @@ def test_each_repetition_comes_after_twice_the_time_of_the_one_before(source):
     assert len(sent) == 11
 
 
-def test_an_event_is_sent_once_where_repeat_is_zero(emulate, listen):
-    served = emulate()
+def test_an_event_is_sent_once_where_repeat_is_zero(served, listen):
     served.schedule("Reboot", "web1")
     rulebook = listen(served.endpoint("web1"), repeat=0)
     rulebook.take(1)
@@ -149,8 +142,7 @@ def test_an_event_is_sent_once_where_repeat_is_zero(emulate, listen):
     assert len(rulebook.received) == 1
 
 
-def test_polling_continues_while_actions_run_and_the_latest_change_of_each_event_waits(emulate, listen):
-    served = emulate()
+def test_polling_continues_while_actions_run_and_the_latest_change_of_each_event_waits(served, listen):
     rulebook = listen(served.endpoint("web1"))
     rulebook.block()
     held = served.schedule("Freeze", "web1")  # the one that put waits with
@@ -170,8 +162,7 @@ def test_polling_continues_while_actions_run_and_the_latest_change_of_each_event
 # Hosts to limit actions to
 
 
-def test_the_resources_become_the_hosts_of_the_inventory(emulate, listen):
-    served = emulate()
+def test_the_resources_become_the_hosts_of_the_inventory(served, listen):
     served.schedule("Reboot", "web1", "web2")
     rulebook = listen(served.endpoint("web1"), limit_to_resources="true", host_names={"WEB2": "web2.example.org"})
     assert rulebook.take(1)[0]["meta"] == {"hosts": ["web1", "web2.example.org"]}
@@ -286,8 +277,7 @@ def test_proxy_variables_are_ignored(emulate, listen, monkeypatch):
     assert listen(served.endpoint("web1")).take(1)
 
 
-def test_the_name_is_asked_for_until_it_is_answered(emulate, listen):
-    served = emulate()
+def test_the_name_is_asked_for_until_it_is_answered(served, listen):
     inject(served, kind="html", paths=["name"], count=1)
     inject(served, kind="empty", paths=["name"], count=1)
     served.schedule("Reboot", "web1")
@@ -303,8 +293,7 @@ def test_a_name_reaches_a_play_without_its_template_and_its_byte_order_mark(list
         service.stop()
 
 
-def test_an_endpoint_that_does_not_answer_does_not_hold_up_another(emulate, listen):
-    served = emulate()
+def test_an_endpoint_that_does_not_answer_does_not_hold_up_another(served, listen):
     inject(served, kind="hang", vms=["web2"], delay=3600, paths=["events", "name"])
     served.schedule("Reboot", "web1", "web2")
     rulebook = listen(served.endpoint("web2"), served.endpoint("web1"))
@@ -322,8 +311,7 @@ def test_an_endpoint_that_becomes_silent_after_an_answer_is_asked_again_soon(lis
         service.stop()
 
 
-def test_any_number_of_endpoints_that_do_not_answer_does_not_hold_up_another(emulate, listen):
-    served = emulate()
+def test_any_number_of_endpoints_that_do_not_answer_does_not_hold_up_another(served, listen):
     served.schedule("Reboot", "web1")
     silent = [socket.create_server(("127.0.0.1", 0)) for _number in range(150)]  # the kernel takes the connections
     with contextlib.ExitStack() as stack:
@@ -338,8 +326,7 @@ def test_any_number_of_endpoints_that_do_not_answer_does_not_hold_up_another(emu
 # The end, and the beginning
 
 
-def test_a_cancelled_source_leaves_no_task_behind(emulate, listen):
-    served = emulate()
+def test_a_cancelled_source_leaves_no_task_behind(served, listen):
     served.schedule("Reboot", "web1")
     rulebook = listen(served.endpoint("web1"), served.endpoint("web2"))
     rulebook.take(1)
@@ -357,8 +344,7 @@ def test_without_endpoints_the_metadata_service_of_this_vm_is_asked(source, list
 # What the rules have taken
 
 
-def test_an_event_is_sent_again_until_the_rules_have_taken_it(emulate, source, monkeypatch):
-    served = emulate()
+def test_an_event_is_sent_again_until_the_rules_have_taken_it(served, source, monkeypatch):
     event_id = served.schedule("Reboot", "web1")
     monkeypatch.setattr(source, "FEEDBACK_TIMEOUT", 0.05)
 

@@ -72,6 +72,11 @@ def simulate():
     return Simulation
 
 
+@pytest.fixture
+def world():
+    return Simulation()
+
+
 class Answer:
     """Status, headers and body of an HTTP answer."""
 
@@ -191,6 +196,12 @@ def emulate():
     yield start
     for served in running:
         served.stop()
+
+
+@pytest.fixture
+def served(emulate):
+    """An emulator as it is by default."""
+    return emulate()
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ INF = float("inf")
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
 
-def test_the_state_shows_an_event_with_its_approvers(emulate):
-    served = emulate()
+def test_the_state_shows_an_event_with_its_approvers(served):
     served.schedule("Redeploy", "web1", "web2", event_id=ID, notice=600)
     served.post("web2", ID)
     state = served.control("GET", "state").json
@@ -40,22 +39,19 @@ def test_the_state_shows_an_event_with_its_approvers(emulate):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_web_page_controls_nothing(emulate, method):
-    served = emulate()
+def test_a_web_page_controls_nothing(served, method):
     answer = ask(served.control_url, method, "/control/events", headers={"Origin": "http://127.0.0.1"})
     assert (answer.status, answer.json) == (403, {"error": "a web page asks: expected a request without an Origin"})
 
 
-def test_the_state_keeps_events_that_have_gone(emulate):
-    served = emulate()
+def test_the_state_keeps_events_that_have_gone(served):
     served.schedule("Redeploy", "web1", event_id=ID)
     served.control("POST", f"events/{ID}/cancel")
     state = served.control("GET", "state").json
     assert (state["events"], [event["status"] for event in state["ended"]]) == ([], ["Canceled"])
 
 
-def test_the_log_shows_approvals_and_transitions_in_order(emulate):
-    served = emulate()
+def test_the_log_shows_approvals_and_transitions_in_order(served):
     served.schedule("Redeploy", "web1", event_id=ID)
     served.advance(1.5)
     served.post("web1", ID)
@@ -73,8 +69,7 @@ def test_the_log_shows_approvals_and_transitions_in_order(emulate):
     assert [entry["seq"] for entry in served.control("GET", "log?since=3").json["log"]] == [4, 5]
 
 
-def test_polls_are_counted_for_each_vm(emulate):
-    served = emulate()
+def test_polls_are_counted_for_each_vm(served):
     served.get("web1")
     served.advance(10)
     served.get("web1")
@@ -91,8 +86,7 @@ def test_polls_are_counted_for_each_vm(emulate):
     assert (polls["web2"]["polls"], polls["web2"]["first"]) == (0, None)
 
 
-def test_events_are_started_completed_and_cancelled_by_hand(emulate):
-    served = emulate()
+def test_events_are_started_completed_and_cancelled_by_hand(served):
     event_id = served.schedule("Reboot", "web1")
     assert served.control("POST", f"events/{event_id}/start").status == 200
     assert served.events("web1")[0]["EventStatus"] == "Started"
@@ -101,8 +95,7 @@ def test_events_are_started_completed_and_cancelled_by_hand(emulate):
     assert served.events("web1") == []
 
 
-def test_until_next_steps_to_the_next_change(emulate):
-    served = emulate()
+def test_until_next_steps_to_the_next_change(served):
     served.schedule("Reboot", "web1", notice=900)
     answer = served.control("POST", "advance", {"until": "next"})
     assert answer.json == {"now": "2022-04-15T05:35:00.000Z"}
@@ -117,8 +110,7 @@ def test_until_next_without_anything_pending_is_refused(emulate):
     )
 
 
-def test_20_deallocation_clears_events_and_a_restart_does_not(emulate):
-    served = emulate()
+def test_20_deallocation_clears_events_and_a_restart_does_not(served):
     event_id = served.schedule("Reboot", "web1")
     assert served.control("POST", "vms/web1/restart").json == {"vm": "web1", "cleared": []}
     assert len(served.events("web1")) == 1
@@ -126,8 +118,7 @@ def test_20_deallocation_clears_events_and_a_restart_does_not(emulate):
     assert served.events("web1") == []
 
 
-def test_a_scenario_returns_the_ids_of_all_its_events(emulate):
-    served = emulate()
+def test_a_scenario_returns_the_ids_of_all_its_events(served):
     answer = served.control("POST", "scenarios/fault_domains", {"vms": ["web1", "web2"]})
     assert (answer.status, len(answer.json["event_ids"])) == (201, 2)
     assert [event["EventId"] for event in served.events("web1")] == answer.json["event_ids"][:1]
@@ -169,24 +160,21 @@ def test_a_scenario_returns_the_ids_of_all_its_events(emulate):
         ("PUT", "state", None, 405, "405 Method Not Allowed"),
     ],
 )
-def test_a_bad_request_is_refused_with_its_reason(emulate, method, path, body, status, message):
-    served = emulate()
+def test_a_bad_request_is_refused_with_its_reason(served, method, path, body, status, message):
     answer = served.control(method, path, body)
     assert answer.status == status
     assert message in answer.json["error"]
     assert served.control("GET", "state").json["events"] == []
 
 
-def test_time_does_not_run_out_of_dates(emulate):
-    served = emulate()
+def test_time_does_not_run_out_of_dates(served):
     answers = [served.control("POST", "advance", {"seconds": 1e10}) for _number in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 200, 400]
     answer = answers[3]
     assert "leads beyond the emulator's time, expected a time from 1970 to 2999" in answer.json["error"]
 
 
-def test_a_raw_field_nested_too_deeply_to_be_written_is_refused(emulate, send):
-    served = emulate()
+def test_a_raw_field_nested_too_deeply_to_be_written_is_refused(served, send):
     event_id = served.schedule("Reboot", "web1")
     deep = '{"X": ' + "[" * 200_000 + "]" * 200_000 + "}"
     answer = send(served.control_url, "POST", f"/control/events/{event_id}/overrides", body=deep)

@@ -23,16 +23,14 @@ SET = {
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_03_the_fields_of_an_event_and_their_order_are_those_of_the_version(emulate, version):
-    served = emulate()
+def test_03_the_fields_of_an_event_and_their_order_are_those_of_the_version(served, version):
     served.schedule("Freeze", "web1")
     added = [field for since, field in ADDED.items() if version >= since]
     assert list(served.events("web1", version)[0]) == BASE + added
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_03_only_the_preview_writes_an_underscore_before_names(emulate, version):
-    served = emulate()
+def test_03_only_the_preview_writes_an_underscore_before_names(served, version):
     served.schedule("Freeze", "web1", "web2")
     expected = ["_web1", "_web2"] if version == "2017-03-01" else ["web1", "web2"]
     assert served.events("web1", version)[0]["Resources"] == expected
@@ -90,24 +88,20 @@ def test_05_a_live_migration_gives_the_recorded_documents_byte_for_byte(emulate)
     assert bodies == expected
 
 
-def test_05_generated_ids_are_guids_in_upper_case(emulate):
-    served = emulate()
+def test_05_generated_ids_are_guids_in_upper_case(served):
     served.schedule("Freeze", "web1")
     event_id = served.events("web1")[0]["EventId"]
     assert event_id == event_id.upper()
     assert [len(part) for part in event_id.split("-")] == [8, 4, 4, 4, 12]
 
 
-def test_05_an_event_without_a_scheduled_phase_has_an_empty_not_before(emulate):
-    served = emulate()
+def test_05_an_event_without_a_scheduled_phase_has_an_empty_not_before(served):
     served.schedule("Reboot", "web1", direct_started=True)
     event = served.events("web1")[0]
     assert (event["EventStatus"], event["NotBefore"]) == ("Started", "")
 
 
-def test_08_the_incarnation_is_an_integer_and_changes_only_with_the_array(emulate):
-    served = emulate()
-
+def test_08_the_incarnation_is_an_integer_and_changes_only_with_the_array(served):
     def incarnation():
         return served.get("web1").json["DocumentIncarnation"]
 
@@ -132,8 +126,7 @@ def test_08_a_pending_approval_does_not_change_the_document(emulate):
     assert served.get("web1").body == before
 
 
-def test_08_the_incarnation_may_skip_numbers(emulate):
-    served = emulate()
+def test_08_the_incarnation_may_skip_numbers(served):
     served.get("web1")
     served.schedule("Reboot", "web1", notice=10, started_for=10)
     served.advance(20)
@@ -154,14 +147,12 @@ def test_08_the_incarnation_may_skip_numbers(emulate):
         ({"DurationInSeconds": None}, "DurationInSeconds", "absent"),
     ],
 )
-def test_23_raw_fields_are_replaced_added_and_dropped(emulate, overrides, field, shown):
-    served = emulate()
+def test_23_raw_fields_are_replaced_added_and_dropped(served, overrides, field, shown):
     served.schedule("Freeze", "web1", overrides=overrides)
     assert served.events("web1")[0].get(field, "absent") == shown
 
 
-def test_23_the_raw_fields_of_a_live_event_can_change_and_so_does_the_incarnation(emulate):
-    served = emulate()
+def test_23_the_raw_fields_of_a_live_event_can_change_and_so_does_the_incarnation(served):
     event_id = served.schedule("Freeze", "web1")
     before = served.get("web1").json
     assert served.control("POST", f"events/{event_id}/overrides", {"Description": "\u00fc\ud800"}).status == 200
@@ -171,15 +162,13 @@ def test_23_the_raw_fields_of_a_live_event_can_change_and_so_does_the_incarnatio
 
 
 @pytest.mark.parametrize("shown", [None, 7])
-def test_an_event_that_shows_no_id_or_a_wrong_one_is_acknowledged_by_no_request(emulate, shown):
-    served = emulate()
+def test_an_event_that_shows_no_id_or_a_wrong_one_is_acknowledged_by_no_request(served, shown):
     event_id = served.schedule("Reboot", "web1", overrides={"EventId": shown})
     assert [served.post("web1", each).status for each in (str(shown), event_id)] == [400, 400]
     assert served.events("web1")[0]["EventStatus"] == "Scheduled"
 
 
-def test_an_event_is_acknowledged_by_the_id_that_its_document_shows(emulate):
-    served = emulate()
+def test_an_event_is_acknowledged_by_the_id_that_its_document_shows(served):
     served.schedule("Reboot", "web1", overrides={"EventId": "of-another-kind"})
     assert served.post("web1", served.events("web1")[0]["EventId"]).status == 200
     assert served.events("web1")[0]["EventStatus"] == "Started"

@@ -36,8 +36,7 @@ def statuses(found):
     return [message["data"]["resourceInfo"]["properties"]["EventStatus"] for message in found]
 
 
-def test_a_message_has_the_fields_of_the_document_with_the_id_in_lower_case_and_a_time_in_iso_8601(emulate):
-    served = emulate()
+def test_a_message_has_the_fields_of_the_document_with_the_id_in_lower_case_and_a_time_in_iso_8601(served):
     served.schedule("Redeploy", "web1", "web2", event_id=ID, notice=600, description="text")
     [message] = messages(served)
     resource = message["data"]["resourceInfo"]
@@ -59,8 +58,7 @@ def test_a_message_has_the_fields_of_the_document_with_the_id_in_lower_case_and_
     }
 
 
-def test_each_change_has_a_message_of_its_own_until_the_end(emulate):
-    served = emulate()
+def test_each_change_has_a_message_of_its_own_until_the_end(served):
     served.schedule("Redeploy", "web1", event_id=ID)
     served.post("web1", ID)
     served.advance(3600)
@@ -71,15 +69,13 @@ def test_each_change_has_a_message_of_its_own_until_the_end(emulate):
 
 
 @pytest.mark.parametrize("verb", ["events/{id}/cancel", "vms/web1/deallocate"])
-def test_an_event_that_goes_without_an_impact_is_canceled(emulate, verb):
-    served = emulate()
+def test_an_event_that_goes_without_an_impact_is_canceled(served, verb):
     served.schedule("Redeploy", "web1", event_id=ID)
     served.control("POST", verb.format(id=ID), {})
     assert statuses(messages(served)) == ["Scheduled", "Canceled"]
 
 
-def test_an_override_replaces_or_removes_a_field(emulate):
-    served = emulate()
+def test_an_override_replaces_or_removes_a_field(served):
     served.schedule("Redeploy", "web1", overrides={"NotBefore": "soon", "EventSource": None, "New": 1})
     properties = messages(served)[0]["data"]["resourceInfo"]["properties"]
     assert (properties["NotBefore"], properties["New"], "EventSource" in properties) == ("soon", 1, False)
@@ -107,8 +103,7 @@ def test_nothing_is_published_about_a_cloud_service_or_a_hint(emulate):
     assert messages(served) == []
 
 
-def test_both_schemas_carry_the_same_data(emulate):
-    served = emulate()
+def test_both_schemas_carry_the_same_data(served):
     served.schedule("Redeploy", "web1")
     [message], [cloud_event] = messages(served), messages(served, "cloud_events")
     assert cloud_event["specversion"] == "1.0"
@@ -209,8 +204,7 @@ def test_options_that_cannot_be_used_are_refused(capsys, arguments, reason):
     assert reason in capsys.readouterr().err
 
 
-def test_the_command_prints_one_message_a_line(emulate, capsys):
-    served = emulate()
+def test_the_command_prints_one_message_a_line(served, capsys):
     served.schedule("Redeploy", "web1")
     assert main(["--control", served.control_url, "event-grid"]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == messages(served)

@@ -20,14 +20,12 @@ def inject(served, **fault):
     return answer.json["fault_id"]
 
 
-def test_18_a_burst_of_410_ends_after_its_count(emulate):
-    served = emulate()
+def test_18_a_burst_of_410_ends_after_its_count(served):
     inject(served, kind="status", status=410, count=3)
     assert [served.get("web1").status for _number in range(4)] == [410, 410, 410, 200]
 
 
-def test_18_a_fault_that_is_used_up_is_not_shown(emulate):
-    served = emulate()
+def test_18_a_fault_that_is_used_up_is_not_shown(served):
     inject(served, kind="status", status=500, count=1, vms=["web1", "web2"])
     served.get("web1")
     assert len(served.control("GET", "faults").json["faults"]) == 1
@@ -35,14 +33,12 @@ def test_18_a_fault_that_is_used_up_is_not_shown(emulate):
     assert served.control("GET", "faults").json["faults"] == []
 
 
-def test_18_a_count_is_each_vms_own(emulate):
-    served = emulate()
+def test_18_a_count_is_each_vms_own(served):
     inject(served, kind="status", status=500, count=1)
     assert [served.get(vm).status for vm in ("web1", "web2", "web1", "web2")] == [500, 500, 200, 200]
 
 
-def test_18_a_fault_lasts_its_seconds_of_real_time(emulate):
-    served = emulate()
+def test_18_a_fault_lasts_its_seconds_of_real_time(served):
     inject(served, kind="status", status=500, seconds=20)
     served.real += 19.9
     assert served.get("web1").status == 500
@@ -51,16 +47,14 @@ def test_18_a_fault_lasts_its_seconds_of_real_time(emulate):
     assert served.control("GET", "faults").json == {"faults": []}
 
 
-def test_18_an_injected_429_has_its_text_body(emulate):
-    served = emulate()
+def test_18_an_injected_429_has_its_text_body(served):
     inject(served, kind="status", status=429)
     answer = served.get("web1")
     assert (answer.status, answer.body) == (429, b"Throttle Result: Too Many Requests")
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-def test_18_a_fault_can_concern_posts_alone_and_then_approves_nothing(emulate):
-    served = emulate()
+def test_18_a_fault_can_concern_posts_alone_and_then_approves_nothing(served):
     event_id = served.schedule("Reboot", "web1")
     inject(served, kind="status", status=500, methods=["POST"])
     assert served.post("web1", event_id).status == 500
@@ -68,21 +62,18 @@ def test_18_a_fault_can_concern_posts_alone_and_then_approves_nothing(emulate):
     assert [(entry["event_ids"], entry["status"]) for entry in served.log("post")] == [([event_id], 500)]
 
 
-def test_18_a_fault_can_concern_one_vm_alone(emulate):
-    served = emulate()
+def test_18_a_fault_can_concern_one_vm_alone(served):
     inject(served, kind="status", status=500, vms=["WEB2"])
     assert [served.get(vm).status for vm in ("web1", "web2")] == [200, 500]
 
 
-def test_18_faults_concern_the_name_only_when_asked(emulate, send):
-    served = emulate()
+def test_18_faults_concern_the_name_only_when_asked(served, send):
     inject(served, kind="status", status=500, paths=["name"])
     assert send(served.endpoint("web1"), "GET", NAME, headers=METADATA).status == 500
     assert served.get("web1").status == 200
 
 
-def test_18_a_hanging_request_gets_no_answer_until_the_fault_is_lifted(emulate):
-    served = emulate()
+def test_18_a_hanging_request_gets_no_answer_until_the_fault_is_lifted(served):
     inject(served, kind="hang")
     with pytest.raises(socket.timeout):
         served.get("web1", timeout=0.2)
@@ -90,15 +81,13 @@ def test_18_a_hanging_request_gets_no_answer_until_the_fault_is_lifted(emulate):
     assert served.get("web1").status == 200
 
 
-def test_18_a_reset_connection(emulate):
-    served = emulate()
+def test_18_a_reset_connection(served):
     inject(served, kind="reset")
     with pytest.raises(ConnectionResetError):
         served.get("web1")
 
 
-def test_18_a_cut_body_is_shorter_than_announced(emulate):
-    served = emulate()
+def test_18_a_cut_body_is_shorter_than_announced(served):
     served.schedule("Reboot", "web1")
     whole = served.get("web1").body
     inject(served, kind="cut")
@@ -108,8 +97,7 @@ def test_18_a_cut_body_is_shorter_than_announced(emulate):
     assert len(cut.value.partial) == len(whole) // 2
 
 
-def test_18_broken_json_comes_as_a_complete_200(emulate):
-    served = emulate()
+def test_18_broken_json_comes_as_a_complete_200(served):
     inject(served, kind="broken_json")
     answer = served.get("web1")
     assert answer.status == 200
@@ -117,21 +105,18 @@ def test_18_broken_json_comes_as_a_complete_200(emulate):
         _document = answer.json
 
 
-def test_18_wrong_types_are_json_without_a_list_of_events(emulate):
-    served = emulate()
+def test_18_wrong_types_are_json_without_a_list_of_events(served):
     inject(served, kind="wrong_types")
     assert isinstance(served.get("web1").json["Events"], dict)
 
 
-def test_18_an_empty_200(emulate):
-    served = emulate()
+def test_18_an_empty_200(served):
     inject(served, kind="empty")
     answer = served.get("web1")
     assert (answer.status, answer.body) == (200, b"")
 
 
-def test_18_a_page_instead_of_a_document(emulate):
-    served = emulate()
+def test_18_a_page_instead_of_a_document(served):
     inject(served, kind="html")
     answer = served.get("web1")
     assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
@@ -139,8 +124,7 @@ def test_18_a_page_instead_of_a_document(emulate):
 
 
 @pytest.mark.parametrize("location", [None, "http://127.0.10.9:1/elsewhere"])
-def test_18_a_redirect_points_to_the_configured_place_or_to_the_same_host(emulate, location):
-    served = emulate()
+def test_18_a_redirect_points_to_the_configured_place_or_to_the_same_host(served, location):
     inject(served, kind="redirect", location=location)
     answer = served.get("web1")
     assert answer.status == 302
@@ -148,16 +132,14 @@ def test_18_a_redirect_points_to_the_configured_place_or_to_the_same_host(emulat
 
 
 @pytest.mark.parametrize(("given", "status"), [({}, 403), ({"status": 421}, 421)])
-def test_18_a_closed_refuses_a_caller_and_closes_the_connection(emulate, given, status):
-    served = emulate()
+def test_18_a_closed_refuses_a_caller_and_closes_the_connection(served, given, status):
     inject(served, kind="closed", count=1, **given)
     answer = served.get("web1")
     assert (answer.status, answer.body, answer.headers["Connection"]) == (status, b"", "close")
     assert served.get("web1").status == 200
 
 
-def test_06_a_slow_answer_is_the_right_one(emulate):
-    served = emulate()
+def test_06_a_slow_answer_is_the_right_one(served):
     inject(served, kind="slow", delay=0.01, count=1)
     assert served.get("web1").json == {"DocumentIncarnation": 1, "Events": []}
     assert served.control("GET", "polls").json["polls"]["web1"]["failures_injected"] == 1
@@ -177,8 +159,7 @@ def test_06_a_slow_answer_is_the_right_one(emulate):
         ({"kind": "status", "probability": 1}, "probability: unknown key"),
     ],
 )
-def test_a_fault_that_makes_no_sense_is_refused(emulate, fault, message):
-    served = emulate()
+def test_a_fault_that_makes_no_sense_is_refused(served, fault, message):
     answer = served.control("POST", "faults", fault)
     assert answer.status == 400
     assert message in answer.json["error"]

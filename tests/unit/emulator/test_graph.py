@@ -40,8 +40,7 @@ def statuses(served):
     return [row["properties"]["EventStatus"] for row in queried(served, EVENTS)["data"]]
 
 
-def test_a_row_changes_with_its_event_and_stays_after_the_end(emulate):
-    served = emulate()
+def test_a_row_changes_with_its_event_and_stays_after_the_end(served):
     event_id = served.schedule("Redeploy", "web1", "web2", notice=600)
     assert statuses(served) == ["Scheduled"]
     served.control("POST", f"events/{event_id}/start")
@@ -53,8 +52,7 @@ def test_a_row_changes_with_its_event_and_stays_after_the_end(emulate):
     )
 
 
-def test_an_event_that_was_cancelled_is_canceled_in_its_row(emulate):
-    served = emulate()
+def test_an_event_that_was_cancelled_is_canceled_in_its_row(served):
     served.control("POST", f"events/{served.schedule('Redeploy', 'alone')}/cancel")
     assert statuses(served) == ["Canceled"]
 

@@ -44,14 +44,12 @@ def scale_set(**groups):
     }
 
 
-def test_10_every_vm_of_an_availability_set_sees_the_event_of_one(simulate):
-    world = simulate()
+def test_10_every_vm_of_an_availability_set_sees_the_event_of_one(world):
     event = world.schedule("Reboot", "web1")
     assert [world.seen_by(vm) for vm in ("web1", "web2", "web3")] == [[event]] * 3
 
 
-def test_10_a_standalone_vm_sees_no_event_of_others(simulate):
-    world = simulate()
+def test_10_a_standalone_vm_sees_no_event_of_others(world):
     world.schedule("Reboot", "web1")
     assert world.seen_by("alone") == []
 
@@ -89,8 +87,7 @@ def test_10_an_event_cannot_name_vms_of_two_scopes(simulate):
         simulate().schedule("Reboot", "web1", "alone")
 
 
-def test_11_any_vm_in_scope_approves_for_every_vm_named(simulate):
-    world = simulate()
+def test_11_any_vm_in_scope_approves_for_every_vm_named(world):
     event = world.schedule("Redeploy", "web1", "web2")
     world.approve("web3", event)
     assert event.status == "Started"
@@ -103,15 +100,13 @@ def test_11_a_repeated_approval_changes_nothing_and_is_known(simulate):
     assert (first, second) == (([event.event_id], []), ([], []))
 
 
-def test_11_an_approval_of_a_started_event_is_known_and_changes_nothing(simulate):
-    world = simulate()
+def test_11_an_approval_of_a_started_event_is_known_and_changes_nothing(world):
     event = world.schedule("Reboot", "web1", direct_started=True)
     assert world.approve("web1", event) == ([], [])
     assert world.kinds() == ["started"]
 
 
-def test_12_one_unknown_id_keeps_the_whole_post_from_approving(simulate):
-    world = simulate()
+def test_12_one_unknown_id_keeps_the_whole_post_from_approving(world):
     own, other = world.schedule("Reboot", "web1"), world.schedule("Reboot", "alone")
     assert world.approve("web1", own, other) == ([], [other.event_id])
     assert own.approved_at is None
@@ -127,16 +122,14 @@ def test_13_an_approved_event_waits_for_the_cotenants(simulate):
     assert event.status == "Started"
 
 
-def test_13_cotenants_never_delay_an_event_beyond_not_before(simulate):
-    world = simulate()
+def test_13_cotenants_never_delay_an_event_beyond_not_before(world):
     event = world.schedule("Redeploy", "web1", notice=600, cotenant_delay=3600)
     world.approve("web1", event)
     world.advance(600)
     assert event.status == "Started"
 
 
-def test_14_an_event_without_approval_starts_at_not_before_and_no_earlier(simulate):
-    world = simulate()
+def test_14_an_event_without_approval_starts_at_not_before_and_no_earlier(world):
     event = world.schedule("Freeze", "web1", notice=900)
     world.advance(899)
     assert event.status == "Scheduled"
@@ -144,8 +137,7 @@ def test_14_an_event_without_approval_starts_at_not_before_and_no_earlier(simula
     assert event.status == "Started"
 
 
-def test_14_nothing_starts_before_the_whole_second_that_not_before_shows(simulate):
-    world = simulate()
+def test_14_nothing_starts_before_the_whole_second_that_not_before_shows(world):
     world.advance(0.25)
     event = world.schedule("Freeze", "web1", notice=10)
     world.advance(10)
@@ -154,16 +146,14 @@ def test_14_nothing_starts_before_the_whole_second_that_not_before_shows(simulat
     assert event.status == "Started"
 
 
-def test_14_a_cancelled_event_leaves_without_having_started(simulate):
-    world = simulate()
+def test_14_a_cancelled_event_leaves_without_having_started(world):
     event = world.schedule("Reboot", "web1", notice=900, cancel_after=480)
     world.advance(480)
     assert (world.seen_by("web1"), event.status, event.started_at) == ([], "Canceled", None)
     assert world.kinds() == ["scheduled", "cancelled"]
 
 
-def test_14_an_event_that_has_started_is_no_longer_cancelled(simulate):
-    world = simulate()
+def test_14_an_event_that_has_started_is_no_longer_cancelled(world):
     event = world.schedule("Reboot", "web1", notice=900, cancel_after=480)
     world.approve("web1", event)
     world.advance(299)
@@ -172,42 +162,36 @@ def test_14_an_event_that_has_started_is_no_longer_cancelled(simulate):
         world.platform.cancel(event.event_id)
 
 
-def test_14_a_hardware_failure_starts_without_a_scheduled_phase(simulate):
-    world = simulate()
+def test_14_a_hardware_failure_starts_without_a_scheduled_phase(world):
     event = world.schedule("Reboot", "web1", direct_started=True)
     assert (event.status, event.not_before, world.kinds()) == ("Started", None, ["started"])
 
 
-def test_14_an_auto_approve_policy_starts_without_a_scheduled_phase(simulate):
-    world = simulate()
+def test_14_an_auto_approve_policy_starts_without_a_scheduled_phase(world):
     event = world.schedule("Reboot", "web1", auto_approve=True)
     assert (event.status, world.journal.since()[0]["reason"]) == ("Started", "policy")
 
 
-def test_15_one_event_id_lives_through_all_states(simulate):
-    world = simulate()
+def test_15_one_event_id_lives_through_all_states(world):
     event = world.schedule("Reboot", "web1", notice=60, started_for=60)
     world.advance(120)
     assert {entry["event_id"] for entry in world.journal.since()} == {event.event_id}
     assert world.kinds() == ["scheduled", "started", "removed"]
 
 
-def test_15_several_events_stand_in_the_array_in_order_of_announcement(simulate):
-    world = simulate()
+def test_15_several_events_stand_in_the_array_in_order_of_announcement(world):
     events = [world.schedule("Reboot", vm) for vm in ("web2", "web1", "web3")]
     assert world.seen_by("web1") == events
 
 
-def test_15_an_event_id_is_never_used_twice(simulate):
-    world = simulate()
+def test_15_an_event_id_is_never_used_twice(world):
     event = world.schedule("Reboot", "web1", direct_started=True)
     world.platform.complete(event.event_id)
     with pytest.raises(InputError, match="was used before"):
         world.schedule("Reboot", "web1", event_id=event.event_id.lower())
 
 
-def test_16_started_outlasts_the_impact_and_removal_ends_it(simulate):
-    world = simulate()
+def test_16_started_outlasts_the_impact_and_removal_ends_it(world):
     event = world.schedule("Freeze", "web1", notice=60, duration=5, started_for=300)
     world.advance(60 + 5)
     assert event.status == "Started"
@@ -223,8 +207,7 @@ def test_16_an_event_shorter_than_its_impact_is_refused(simulate):
 
 
 @pytest.mark.parametrize("notice", [0, 1, 39, 319, 900, 7 * 86400])
-def test_17_any_notice_from_none_to_days(simulate, notice):
-    world = simulate()
+def test_17_any_notice_from_none_to_days(world, notice):
     event = world.schedule("Redeploy", "web1", notice=notice)
     assert event.not_before - event.created_at == notice
     world.advance(notice)
@@ -263,15 +246,13 @@ def test_19_waiting_terminates_start_at_not_before(simulate):
     assert (first.status, second.status) == ("Started", "Started")
 
 
-def test_20_deallocation_clears_the_events_of_the_vm(simulate):
-    world = simulate()
+def test_20_deallocation_clears_the_events_of_the_vm(world):
     own, other = world.schedule("Reboot", "web1"), world.schedule("Reboot", "web2")
     assert world.platform.deallocate(world.machine("web1")) == [own.event_id]
     assert world.seen_by("web1") == [other]
 
 
-def test_20_deallocation_clears_events_that_wait_for_one_another_and_starts_none(simulate):
-    world = simulate()
+def test_20_deallocation_clears_events_that_wait_for_one_another_and_starts_none(world):
     first, second = (world.schedule("Terminate", "web1", started_for=0) for _number in range(2))
     world.approve("web1", second)
     assert world.platform.deallocate(world.machine("web1")) == [first.event_id, second.event_id]
@@ -279,8 +260,7 @@ def test_20_deallocation_clears_events_that_wait_for_one_another_and_starts_none
     assert [event.status for event in world.platform.ended] == ["Cleared", "Cleared"]
 
 
-def test_20_deallocation_clears_what_was_to_follow_for_the_vm_alone(simulate):
-    world = simulate()
+def test_20_deallocation_clears_what_was_to_follow_for_the_vm_alone(world):
     first = world.schedule("Reboot", "web1")
     alone, both = (parse_spec({"type": "Freeze", "vms": vms}) for vms in (["WEB1"], ["web1", "web2"]))
     world.platform.reserve([alone, both])
@@ -293,8 +273,7 @@ def test_20_deallocation_clears_what_was_to_follow_for_the_vm_alone(simulate):
 @pytest.mark.parametrize(
     ("gone", "expected"), [(["web2"], ["web1", "web3"]), (["web1", "web2"], ["web3"]), (["web1", "web2", "web3"], [])]
 )
-def test_20_what_was_to_follow_is_announced_without_the_vms_that_are_gone(simulate, gone, expected):
-    world = simulate()
+def test_20_what_was_to_follow_is_announced_without_the_vms_that_are_gone(world, gone, expected):
     first = world.schedule("Reboot", "alone")
     specs = [parse_spec({"type": "Freeze", "vms": vms}) for vms in (["web1", "web2"], ["WEB1"], ["web3"])]
     world.platform.reserve(specs)
@@ -311,15 +290,13 @@ def test_20_what_was_to_follow_is_announced_without_the_vms_that_are_gone(simula
     assert sorted(set(seen)) == expected
 
 
-def test_20_deallocation_takes_the_vm_out_of_an_event_of_several(simulate):
-    world = simulate()
+def test_20_deallocation_takes_the_vm_out_of_an_event_of_several(world):
     event = world.schedule("Reboot", "web1", "web2")
     world.platform.deallocate(world.machine("web1"))
     assert (event.status, event.resources) == ("Scheduled", ["web2"])
 
 
-def test_forced_start_comes_before_not_before_and_only_once(simulate):
-    world = simulate()
+def test_forced_start_comes_before_not_before_and_only_once(world):
     event = world.schedule("Reboot", "web1")
     world.platform.start(event.event_id.lower())
     assert event.status == "Started"
@@ -327,30 +304,26 @@ def test_forced_start_comes_before_not_before_and_only_once(simulate):
         world.platform.start(event.event_id)
 
 
-def test_completing_takes_a_started_event(simulate):
-    world = simulate()
+def test_completing_takes_a_started_event(world):
     event = world.schedule("Reboot", "web1")
     with pytest.raises(WrongPhase, match="is Scheduled, not Started"):
         world.platform.complete(event.event_id)
 
 
-def test_an_event_that_has_gone_is_not_found(simulate):
-    world = simulate()
+def test_an_event_that_has_gone_is_not_found(world):
     event = world.schedule("Reboot", "web1")
     world.platform.cancel(event.event_id)
     with pytest.raises(NoSuchEvent, match=event.event_id):
         world.platform.start(event.event_id)
 
 
-def test_next_change_passes_over_what_will_not_happen(simulate):
-    world = simulate()
+def test_next_change_passes_over_what_will_not_happen(world):
     event = world.schedule("Reboot", "web1", notice=900, started_for=600)
     world.approve("web1", event)
     assert world.platform.next_change() == world.clock.now() + 600
 
 
-def test_a_long_jump_carries_out_every_step_at_its_own_time(simulate):
-    world = simulate()
+def test_a_long_jump_carries_out_every_step_at_its_own_time(world):
     world.schedule("Reboot", "web1", notice=60, started_for=60, event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123")
     world.advance(86400)
     times = [entry["at"][11:19] for entry in world.journal.since()]
@@ -362,8 +335,7 @@ def test_a_long_jump_carries_out_every_step_at_its_own_time(simulate):
 HINT = "SpotRebalanceRecommendation"
 
 
-def test_an_acknowledgement_of_a_hint_has_no_effect(simulate):
-    world = simulate()
+def test_an_acknowledgement_of_a_hint_has_no_effect(world):
     event = world.schedule(HINT, "web1", notice=60, started_for=600)
     assert world.approve("web1", event) == ([], [])
     world.advance(599)
@@ -373,8 +345,7 @@ def test_an_acknowledgement_of_a_hint_has_no_effect(simulate):
     assert world.kinds() == ["advised", "removed"]
 
 
-def test_a_hint_cannot_be_started_or_cancelled_and_can_be_removed(simulate):
-    world = simulate()
+def test_a_hint_cannot_be_started_or_cancelled_and_can_be_removed(world):
     event = world.schedule(HINT, "web1")
     for steer in (world.platform.start, world.platform.cancel):
         with pytest.raises(WrongPhase, match="is Advisory, not Scheduled"):

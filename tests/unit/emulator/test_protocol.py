@@ -24,15 +24,13 @@ def test_01_a_get_without_the_metadata_header_is_refused(emulate, send, path, he
     assert (answer.status, answer.json) == (400, {"error": "Bad request: . Required metadata header not specified"})
 
 
-def test_01_a_post_without_the_metadata_header_is_refused(emulate):
-    served = emulate()
+def test_01_a_post_without_the_metadata_header_is_refused(served):
     event_id = served.schedule("Reboot", "web1")
     assert served.post("web1", event_id, version="2017-08-01", headers={}).status == 400
     assert served.events("web1")[0]["EventStatus"] == "Scheduled"
 
 
-def test_01_the_preview_takes_a_post_without_the_header_but_no_get(emulate):
-    served = emulate()
+def test_01_the_preview_takes_a_post_without_the_header_but_no_get(served):
     event_id = served.schedule("Reboot", "web1")
     assert served.get("web1", version="2017-03-01", headers={"Metadata": ""}).status == 400
     assert served.post("web1", event_id, version="2017-03-01", headers={}).status == 200
@@ -138,8 +136,7 @@ def test_07_a_day_without_a_request_disables_the_service_and_resets_the_incarnat
     assert served.get("web1").json["DocumentIncarnation"] == 1
 
 
-def test_07_a_request_within_the_day_keeps_the_service_enabled(emulate):
-    served = emulate()
+def test_07_a_request_within_the_day_keeps_the_service_enabled(served):
     served.get("web1")
     served.schedule("Reboot", "web1", notice=7 * 86400)
     for _number in range(2):
@@ -156,8 +153,7 @@ def test_09_an_unchanged_document_answers_304_to_its_etag(emulate):
     assert served.get("web1", headers={"If-None-Match": etag}).status == 200
 
 
-def test_09_without_the_option_there_is_no_etag(emulate):
-    served = emulate()
+def test_09_without_the_option_there_is_no_etag(served):
     assert served.get("web1").headers["ETag"] is None
     assert served.get("web1", headers={"If-None-Match": "*"}).status == 200
 
@@ -171,23 +167,20 @@ def test_11_an_approval_answers_200_with_an_empty_body_and_again_when_repeated(e
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded"])
-def test_11_any_content_type_will_do(emulate, content_type):
-    served = emulate()
+def test_11_any_content_type_will_do(served, content_type):
     event_id = served.schedule("Reboot", "web1")
     assert served.post("web1", event_id, headers={**METADATA, "Content-Type": content_type}).status == 200
     assert served.events("web1")[0]["EventStatus"] == "Started"
 
 
-def test_11_one_post_approves_many_events_in_any_case(emulate):
-    served = emulate()
+def test_11_one_post_approves_many_events_in_any_case(served):
     ids = [served.schedule("Reboot", vm) for vm in ("web1", "web2", "web3")]
     assert served.post("web1", *(event_id.lower() for event_id in ids)).status == 200
     assert [event["EventStatus"] for event in served.events("web1")] == ["Started"] * 3
 
 
 @pytest.mark.parametrize("version", ["2017-03-01", "2020-07-01"])
-def test_11_an_extra_incarnation_in_the_post_is_tolerated(emulate, version):
-    served = emulate()
+def test_11_an_extra_incarnation_in_the_post_is_tolerated(served, version):
     event_id = served.schedule("Reboot", "web1")
     body = json.dumps({"DocumentIncarnation": "5", "StartRequests": [{"EventId": event_id}]})
     assert served.post("web1", body=body, version=version).status == 200
@@ -210,8 +203,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("body", MALFORMED)
-def test_12_a_malformed_post_is_refused_and_approves_nothing(emulate, body):
-    served = emulate()
+def test_12_a_malformed_post_is_refused_and_approves_nothing(served, body):
     served.schedule("Reboot", "web1", event_id=ID)
     assert served.post("web1", body=body).status == 400
     assert served.events("web1")[0]["EventStatus"] == "Scheduled"
@@ -228,8 +220,7 @@ def test_12_an_unknown_event_answers_400_by_default(emulate):
     assert emulate().post("web1", ID).status == 400
 
 
-def test_12_an_event_out_of_scope_is_unknown(emulate):
-    served = emulate()
+def test_12_an_event_out_of_scope_is_unknown(served):
     event_id = served.schedule("Reboot", "alone")
     assert served.post("web1", event_id).status == 400
     assert served.events("alone")[0]["EventStatus"] == "Scheduled"
@@ -282,8 +273,7 @@ def test_unknown_paths_answer_404(emulate, send, path):
     assert send(emulate().endpoint("web1"), "GET", path + "?api-version=2020-07-01", headers=METADATA).status == 404
 
 
-def test_the_case_of_the_path_does_not_matter(emulate, send):
-    served = emulate()
+def test_the_case_of_the_path_does_not_matter(served, send):
     shouted = send(served.endpoint("web1"), "GET", "/METADATA/ScheduledEvents?api-version=2020-07-01", headers=METADATA)
     assert shouted.json == {"DocumentIncarnation": 1, "Events": []}
 
@@ -294,8 +284,7 @@ def test_21_the_name_endpoint_returns_the_name_in_its_own_case(emulate, send):
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-def test_21_resources_show_a_name_in_another_case_and_never_the_hostname(emulate):
-    served = emulate()
+def test_21_resources_show_a_name_in_another_case_and_never_the_hostname(served):
     served.schedule("Preempt", "mySpotVM")
     assert served.events("mySpotVM")[0]["Resources"] == ["myspotvm"]
     vm = next(vm for vm in served.control("GET", "state").json["vms"] if vm["name"] == "mySpotVM")
@@ -396,8 +385,7 @@ def test_24_the_instance_is_not_posted_to(emulate, send):
     assert answer.status == 405
 
 
-def test_24_a_fault_of_the_name_lets_the_instance_fail_too(emulate, send):
-    served = emulate()
+def test_24_a_fault_of_the_name_lets_the_instance_fail_too(served, send):
     served.control("POST", "faults", {"kind": "status", "status": 500, "paths": ["name"]})
     path = "/metadata/instance?api-version=2021-02-01"
     assert send(served.endpoint("web1"), "GET", path, headers=METADATA).status == 500
@@ -433,8 +421,7 @@ def test_an_unknown_caller_gets_404_with_the_reason(emulate, send):
 
 
 @pytest.mark.parametrize("kind", [None, "status"])
-def test_12_a_body_that_cannot_be_unpacked_is_refused(emulate, send, kind):
-    served = emulate()
+def test_12_a_body_that_cannot_be_unpacked_is_refused(served, send, kind):
     if kind:
         served.control("POST", "faults", {"kind": kind, "status": 500})
     answer = send(served.endpoint("web1"), "POST", EVENTS, headers={**METADATA, "Content-Encoding": "gzip"}, body="{}")

@@ -56,6 +56,11 @@ def make_vm(tmp_path, controller):
 
 
 @pytest.fixture
+def vm(make_vm):
+    return make_vm()
+
+
+@pytest.fixture
 def service():
     """A receiver of webhooks."""
     made = Receiver()

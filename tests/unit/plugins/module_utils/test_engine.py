@@ -94,6 +94,11 @@ class Engine:
         return self.state.events[event_id.lower()]
 
 
+@pytest.fixture
+def vm():
+    return Engine()
+
+
 def run(phase, serial, event_id=ID):
     return f"{event_id.lower()}.{phase}.{serial}"
 
@@ -122,8 +127,7 @@ def ok(request_id):
         (1, [event("a0", resources=["vm1", *(f"pool_{number}" for number in range(20000))])], False),
     ],
 )
-def test_a_document_that_would_fill_the_state_with_more_events_than_a_vm_has_is_not_taken(known, read, taken):
-    vm = Engine()
+def test_a_document_that_would_fill_the_state_with_more_events_than_a_vm_has_is_not_taken(known, read, taken, vm):
     vm.step(document(*(event(f"a{number}") for number in range(known))))
     problem = engine.overflow(vm.state, document(*read), "VM1")
     assert (problem == "") == taken
@@ -165,8 +169,7 @@ def test_a_recorded_document_leads_to(name, vm_name, api_version, expected):
     assert [action[:8] + "." + action.split(".")[1] for action in started] == expected
 
 
-def test_a_30_second_preempt_is_prepared_and_approved_while_a_drain_runs():
-    vm = Engine()
+def test_a_30_second_preempt_is_prepared_and_approved_while_a_drain_runs(vm):
     assert vm.step(document(event())) == [run("prepare", 1)]
     both = document(event(), event(OTHER_ID, "Preempt", NotBefore=IN_30))
     assert vm.step(both) == [run("prepare", 2, OTHER_ID)]
@@ -187,37 +190,32 @@ def test_started_without_scheduled_runs_started_hooks_and_recovers_and_is_never_
     assert vm.step(document()) == [run("recover", 2)]
 
 
-def test_started_hooks_wait_for_the_end_of_the_prepare_hooks_of_the_same_event():
-    vm = Engine()
+def test_started_hooks_wait_for_the_end_of_the_prepare_hooks_of_the_same_event(vm):
     vm.step(document(event()))
     assert vm.step(document(event(status="Started"))) == []
     assert vm.step(None, ok(run("prepare", 1))) == [run("started", 2)]
 
 
-def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended():
-    vm = Engine()
+def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended(vm):
     vm.step(document(event()))
     assert vm.step(document()) == []
     assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
 
 
-def test_a_recovery_waits_for_the_end_of_the_started_hooks_of_the_same_event():
-    vm = Engine()
+def test_a_recovery_waits_for_the_end_of_the_started_hooks_of_the_same_event(vm):
     vm.step(document(event(status="Started")))
     assert vm.step(document()) == []
     assert vm.step(document(), ok(run("started", 1))) == [run("recover", 2)]
 
 
-def test_a_recovery_waits_for_a_document_that_still_says_so():
-    vm = Engine()
+def test_a_recovery_waits_for_a_document_that_still_says_so(vm):
     vm.step(document(event()))
     vm.step(document())
     assert vm.step(None, ok(run("prepare", 1))) == []
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
 
 
-def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over():
-    vm = Engine()
+def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
@@ -241,31 +239,27 @@ def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over():
     ],
 )
 def test_the_deadline_is_the_earlier_of_the_timeout_and_not_before_less_the_margin(
-    not_before, not_later_than, deadline
+    not_before, not_later_than, deadline, vm
 ):
-    vm = Engine()
     vm.step(document(event(NotBefore=not_before)))
     (asked,) = vm.hooks()
     assert (asked.not_later_than, asked.deadline, asked.timeout) == (not_later_than, deadline, 600)
 
 
-def test_the_recovery_from_a_cancelled_event_has_its_whole_timeout_whatever_its_not_before_was():
-    vm = Engine()
+def test_the_recovery_from_a_cancelled_event_has_its_whole_timeout_whatever_its_not_before_was(vm):
     vm.step(document(event(NotBefore=IN_30)))
     vm.step(document(), ok(run("prepare", 1)))
     [recovery] = vm.hooks()
     assert (recovery.phase, recovery.not_later_than, recovery.deadline) == ("recover", None, NOW + 600)
 
 
-def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_time():
-    vm = Engine()
+def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_time(vm):
     vm.step(document(event(NotBefore=IN_5)))
     (asked,) = vm.hooks()
     assert asked.ends_at == 100.0 + 600.0
 
 
-def test_an_unreadable_not_before_is_reported_with_its_value():
-    vm = Engine()
+def test_an_unreadable_not_before_is_reported_with_its_value(vm):
     vm.step(document(event(NotBefore="soon")))
     (report,) = vm.reports(terms.ReportKind.PROBLEM)
     assert 'NotBefore "soon"' in report.text
@@ -337,16 +331,14 @@ def test_a_preparation_that_prepared_nothing_runs_once_and_is_not_acknowledged(o
     assert vm.step(document(event())) == []
 
 
-def test_a_preparation_that_prepared_nothing_runs_again_when_an_operator_retries():
-    vm = Engine()
+def test_a_preparation_that_prepared_nothing_runs_again_when_an_operator_retries(vm):
     vm.step(document(event()))
     vm.step(None, nothing(run("prepare", 1)))
     assert vm.step(None, Retry(ID.lower())) == [run("prepare", 2)]
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
-def test_a_vm_is_not_prepared_by_a_repeated_preparation_that_prepared_nothing_again():
-    vm = Engine()
+def test_a_vm_is_not_prepared_by_a_repeated_preparation_that_prepared_nothing_again(vm):
     vm.step(document(event()))
     vm.step(None, nothing(run("prepare", 1)))
     vm.step(None, Retry(ID.lower()))
@@ -354,8 +346,7 @@ def test_a_vm_is_not_prepared_by_a_repeated_preparation_that_prepared_nothing_ag
     assert policies.unrecovered(vm.state) == []
 
 
-def test_a_preparation_that_prepared_nothing_is_acknowledged_by_the_word_of_a_rule():
-    vm = Engine()
+def test_a_preparation_that_prepared_nothing_is_acknowledged_by_the_word_of_a_rule(vm):
     vm.step(document(event()))
     vm.step(None, nothing(run("prepare", 1)))
     vm.configure(rules=APPROVED)
@@ -369,15 +360,13 @@ def test_a_controller_that_hands_over_is_not_taken_over_from_by_a_vm_that_prepar
     assert vm.step(document(event(resources=["vm1", "vm2"], NotBefore=IN_300))) == []
 
 
-def test_hooks_that_prepared_nothing_are_undone_by_a_recovery():
-    vm = Engine()
+def test_hooks_that_prepared_nothing_are_undone_by_a_recovery(vm):
     vm.step(document(event()))
     vm.step(None, nothing(run("prepare", 1)))
     assert vm.step(document()) == [run("recover", 2)]
 
 
-def test_a_vm_has_to_recover_from_a_preparation_that_a_second_one_which_prepared_nothing_followed():
-    vm = Engine()
+def test_a_vm_has_to_recover_from_a_preparation_that_a_second_one_which_prepared_nothing_followed(vm):
     vm.step(document(event()))
     vm.step(None, nothing(run("prepare", 1)))
     assert policies.unrecovered(vm.state) == []
@@ -465,15 +454,13 @@ def test_a_request_that_no_process_received_is_repeated_as_the_configuration_is_
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
-def test_a_preparation_counts_also_when_nothing_is_configured_any_more(nothing):
-    vm = Engine()
+def test_a_preparation_counts_also_when_nothing_is_configured_any_more(nothing, vm):
     vm.step(document(event()))
     vm.configure(**nothing)
     assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
 
 
-def test_a_preparation_for_another_type_does_not_count_when_only_reports_are_configured_since():
-    vm = Engine()
+def test_a_preparation_for_another_type_does_not_count_when_only_reports_are_configured_since(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     vm.configure(preparation="")
@@ -559,24 +546,21 @@ def test_a_rule_decides(action, first, after_hooks):
     assert vm.step(document(event()), ok(run("prepare", 1))) == after_hooks
 
 
-def test_a_failed_poll_changes_nothing():
-    vm = Engine()
+def test_a_failed_poll_changes_nothing(vm):
     vm.step(document(event()))
     before = vm.state
     assert vm.step(None) == []
     assert vm.state == before
 
 
-def test_a_restart_asks_for_running_hooks_again_under_the_same_id():
-    vm = Engine()
+def test_a_restart_asks_for_running_hooks_again_under_the_same_id(vm):
     vm.step(document(event()))
     vm.restart()
     assert vm.step(None) == [run("prepare", 1)]
     assert vm.step(None) == []
 
 
-def test_a_reboot_runs_unfinished_hooks_again_once_a_document_shows_that_they_are_of_use():
-    vm = Engine()
+def test_a_reboot_runs_unfinished_hooks_again_once_a_document_shows_that_they_are_of_use(vm):
     vm.step(document(event()))
     vm.reboot()
     assert vm.step(None) == []
@@ -585,24 +569,21 @@ def test_a_reboot_runs_unfinished_hooks_again_once_a_document_shows_that_they_ar
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
-def test_a_reboot_does_not_run_finished_hooks_again():
-    vm = Engine()
+def test_a_reboot_does_not_run_finished_hooks_again(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     vm.reboot()
     assert vm.step(document(event(status="Started"))) == [run("started", 2)]
 
 
-def test_a_reboot_by_the_event_itself_while_hooks_ran_leads_on_to_started_and_recovery():
-    vm = Engine()
+def test_a_reboot_by_the_event_itself_while_hooks_ran_leads_on_to_started_and_recovery(vm):
     vm.step(document(event()))
     vm.reboot()
     assert vm.step(document(event(status="Started"))) == [run("started", 2)]
     assert vm.step(document(), ok(run("started", 2))) == [run("recover", 3)]
 
 
-def test_hooks_that_a_clock_set_forward_has_made_late_may_end_before_others_begin():
-    vm = Engine()
+def test_hooks_that_a_clock_set_forward_has_made_late_may_end_before_others_begin(vm):
     announced = document(event(NotBefore=IN_300))
     assert vm.step(announced) == [run("prepare", 1)]
     vm.restart()
@@ -614,8 +595,7 @@ def test_hooks_that_a_clock_set_forward_has_made_late_may_end_before_others_begi
     assert vm.step(announced) == [run("prepare", 2)]
 
 
-def test_a_recovery_lost_with_the_boot_runs_again():
-    vm = Engine()
+def test_a_recovery_lost_with_the_boot_runs_again(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.reboot()
@@ -623,31 +603,27 @@ def test_a_recovery_lost_with_the_boot_runs_again():
     assert vm.step(document()) == [run("recover", 3)]
 
 
-def test_an_event_announced_again_after_a_lost_recovery_is_prepared_again():
-    vm = Engine()
+def test_an_event_announced_again_after_a_lost_recovery_is_prepared_again(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.reboot()
     assert vm.step(document(event())) == [run("prepare", 3)]
 
 
-def test_a_preparation_lost_with_the_boot_does_not_run_again_once_its_event_was_seen_started():
-    vm = Engine()
+def test_a_preparation_lost_with_the_boot_does_not_run_again_once_its_event_was_seen_started(vm):
     vm.step(document(event()))
     vm.step(document(event(status="Started")))
     vm.reboot()
     assert vm.step(document(event())) == [run("started", 2)]
 
 
-def test_an_event_that_no_longer_names_this_vm_is_recovered():
-    vm = Engine()
+def test_an_event_that_no_longer_names_this_vm_is_recovered(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
 
 
-def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is_gone():
-    vm = Engine()
+def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is_gone(vm):
     vm.step(document(event()))
     assert vm.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
@@ -662,8 +638,7 @@ def test_an_event_that_is_announced_to_another_name_of_this_vm_stays_until_it_is
     assert vm.step(document()) == [run("recover", 3)]
 
 
-def test_hooks_that_a_reboot_ended_do_not_run_again_for_an_event_of_another_name():
-    vm = Engine()
+def test_hooks_that_a_reboot_ended_do_not_run_again_for_an_event_of_another_name(vm):
     vm.step(document(event()))
     vm.configure(vm_name="other")
     vm.reboot()
@@ -695,8 +670,7 @@ def test_an_event_of_another_name_is_cleared_and_holds_no_recovery_of_the_presen
     assert vm.state.events == {}
 
 
-def test_a_recovery_that_a_reboot_interrupted_waits_while_its_event_is_announced_to_a_former_name():
-    vm = Engine()
+def test_a_recovery_that_a_reboot_interrupted_waits_while_its_event_is_announced_to_a_former_name(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     vm.configure(vm_name="new")
@@ -706,8 +680,7 @@ def test_a_recovery_that_a_reboot_interrupted_waits_while_its_event_is_announced
     assert vm.step(document()) == [run("recover", 3)]
 
 
-def test_an_event_of_a_former_name_starts_where_it_is_announced_as_started():
-    vm = Engine()
+def test_an_event_of_a_former_name_starts_where_it_is_announced_as_started(vm):
     vm.step(document(event()))
     vm.configure(vm_name="new")
     vm.step(document(event()))
@@ -749,16 +722,14 @@ def test_a_preparation_whose_event_was_absent_meanwhile_runs_again_whatever_its_
     assert unit.step(document(event()), ok(run("prepare", 2))) == ["approve " + ID]
 
 
-def test_an_event_announced_again_while_its_recovery_runs_is_a_new_one_once_that_has_ended():
-    vm = Engine()
+def test_an_event_announced_again_while_its_recovery_runs_is_a_new_one_once_that_has_ended(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     assert vm.step(document(event())) == []
     assert vm.step(document(event()), ok(run("recover", 2))) == [run("prepare", 3)]
 
 
-def test_an_event_without_an_id_holds_the_vm_and_is_reported():
-    vm = Engine()
+def test_an_event_without_an_id_holds_the_vm_and_is_reported(vm):
     nameless = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
     vm.step(document(event(), nameless))
     assert len(vm.reports(terms.ReportKind.UNNAMED)) == 1
@@ -796,16 +767,14 @@ def test_what_was_accepted_is_not_acknowledged_again():
     assert vm.step(document(event())) == []
 
 
-def test_a_jump_of_the_clock_ends_nothing():
-    vm = Engine()
+def test_a_jump_of_the_clock_ends_nothing(vm):
     vm.step(document(event()))
     vm.wall += 86400
     assert vm.step(document(event())) == []
     assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
 
 
-def test_hooks_that_give_no_result_count_as_timed_out_a_while_after_their_last_moment():
-    vm = Engine()
+def test_hooks_that_give_no_result_count_as_timed_out_a_while_after_their_last_moment(vm):
     vm.step(document(event()))
     vm.pass_time(600 + hook_runs.SILENCE - 1)
     assert vm.step(None) == []
@@ -813,8 +782,7 @@ def test_hooks_that_give_no_result_count_as_timed_out_a_while_after_their_last_m
     assert vm.step(None) == [run("failed", 2)]
 
 
-def test_hooks_get_the_event_as_the_info_module_shows_it():
-    vm = Engine()
+def test_hooks_get_the_event_as_the_info_module_shows_it(vm):
     vm.step(document(event(Description="x; $(reboot)", DurationInSeconds=-1, New={"a": 1})))
     (asked,) = vm.hooks()
     assert asked.event["description"] == "x; $(reboot)"
@@ -825,8 +793,7 @@ def test_hooks_get_the_event_as_the_info_module_shows_it():
 # The acknowledgement is wanted in each step as long as the event is ready.
 
 
-def test_an_event_that_is_ready_is_to_be_acknowledged_in_each_step_until_the_service_accepted():
-    vm = Engine()
+def test_an_event_that_is_ready_is_to_be_acknowledged_in_each_step_until_the_service_accepted(vm):
     vm.step(document(event()))
     assert vm.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
     assert vm.step(None) == ["approve " + ID]
@@ -873,8 +840,7 @@ def test_the_time_until_the_acknowledgement_is_reported():
     assert [report.seconds for report in vm.reports(terms.ReportKind.ACKNOWLEDGED)] == [2.5]
 
 
-def test_an_unexpected_result_of_an_acknowledgement_has_no_effect():
-    vm = Engine()
+def test_an_unexpected_result_of_an_acknowledgement_has_no_effect(vm):
     before = vm.state
     assert vm.step(None, ApprovalResult(ID.lower(), accepted=True)) == []
     assert vm.state == before
@@ -916,8 +882,7 @@ def test_a_preparation_that_ended_during_a_recovery_runs_again(outcome):
     assert vm.step(None, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
 
 
-def test_a_preparation_that_began_during_a_recovery_and_ends_after_it_runs_again():
-    vm = Engine()
+def test_a_preparation_that_began_during_a_recovery_and_ends_after_it_runs_again(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
@@ -941,8 +906,7 @@ def test_a_preparation_beside_which_a_recovery_was_lost_with_the_boot_runs_again
     assert vm.step(document()) == [run("recover", 5), run("recover", 6, OTHER_ID)]
 
 
-def test_started_hooks_that_ran_during_a_recovery_run_again():
-    vm = Engine()
+def test_started_hooks_that_ran_during_a_recovery_run_again(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     started = document(event(OTHER_ID, status="Started"))
@@ -966,16 +930,14 @@ def test_missing_prepare_hooks_hold_the_event_even_if_failures_are_to_be_acknowl
     assert vm.step(document(event())) == []
 
 
-def test_prepare_hooks_that_are_no_longer_found_do_not_undo_a_preparation():
-    vm = Engine()
+def test_prepare_hooks_that_are_no_longer_found_do_not_undo_a_preparation(vm):
     vm.step(document(event()))
     vm.configure(missing={"prepare": ("10-drain",)})
     assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
 
 
 @pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
-def test_hooks_that_vanish_while_the_vm_is_down_leave_a_recovery_owed(changes):
-    vm = Engine()
+def test_hooks_that_vanish_while_the_vm_is_down_leave_a_recovery_owed(changes, vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)), ApprovalResult(ID.lower(), accepted=True))
     vm.reboot()
@@ -989,8 +951,7 @@ def test_hooks_that_vanish_while_the_vm_is_down_leave_a_recovery_owed(changes):
 
 
 @pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
-def test_a_recovery_lost_with_the_boot_stays_owed_when_its_hooks_have_vanished(changes):
-    vm = Engine()
+def test_a_recovery_lost_with_the_boot_stays_owed_when_its_hooks_have_vanished(changes, vm):
     vm.step(document(event()))
     assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
     vm.reboot()
@@ -1002,8 +963,7 @@ def test_a_recovery_lost_with_the_boot_stays_owed_when_its_hooks_have_vanished(c
     assert vm.step(document()) == [run("recover", 3)]
 
 
-def test_a_recovery_that_is_owed_is_a_pending_maintenance_while_its_hooks_are_missing():
-    vm = Engine()
+def test_a_recovery_that_is_owed_is_a_pending_maintenance_while_its_hooks_are_missing(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.reboot()
@@ -1013,8 +973,7 @@ def test_a_recovery_that_is_owed_is_a_pending_maintenance_while_its_hooks_are_mi
 
 
 @pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
-def test_a_preparation_lost_with_the_boot_holds_the_event_when_its_hooks_have_vanished(changes):
-    vm = Engine()
+def test_a_preparation_lost_with_the_boot_holds_the_event_when_its_hooks_have_vanished(changes, vm):
     vm.step(document(event()))
     vm.reboot()
     vm.configure(**changes)
@@ -1031,8 +990,7 @@ def test_hooks_for_which_no_recovery_was_ever_configured_leave_nothing_behind():
     assert vm.state.events == {}
 
 
-def test_a_recovery_that_ended_well_leaves_none_owed_to_the_same_event_announced_again():
-    vm = Engine()
+def test_a_recovery_that_ended_well_leaves_none_owed_to_the_same_event_announced_again(vm):
     vm.step(document(event()))
     assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
     vm.configure(hooks=ALL - {"recover"})
@@ -1057,8 +1015,7 @@ def test_prepare_hooks_that_are_configured_after_the_acknowledgement_run():
     assert vm.step(document(event())) == [run("prepare", 1)]
 
 
-def test_an_event_that_a_rule_ignores_from_now_on_keeps_the_vm_prepared_for_it_until_it_is_over():
-    vm = Engine()
+def test_an_event_that_a_rule_ignores_from_now_on_keeps_the_vm_prepared_for_it_until_it_is_over(vm):
     vm.step(document(event(), event(OTHER_ID)))
     vm.step(None, ok(run("prepare", 1)), ok(run("prepare", 2, OTHER_ID)))
     vm.configure(rules=parse_rules([{"action": "ignore"}]))
@@ -1066,8 +1023,7 @@ def test_an_event_that_a_rule_ignores_from_now_on_keeps_the_vm_prepared_for_it_u
     assert vm.step(document()) == [run("recover", 3), run("recover", 4, OTHER_ID)]
 
 
-def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_over():
-    vm = Engine()
+def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_over(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     vm.configure(rules=parse_rules([{"action": "ignore"}]))
@@ -1140,8 +1096,7 @@ def test_another_configuration_does_not_agree(changes):
     assert not agrees(vm, action, event())
 
 
-def test_an_event_that_changes_its_type_is_prepared_again():
-    vm = Engine()
+def test_an_event_that_changes_its_type_is_prepared_again(vm):
     vm.step(document(event()))
     vm.step(document(event()), ok(run("prepare", 1)))
     assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 2)]
@@ -1151,8 +1106,7 @@ def test_an_event_that_changes_its_type_is_prepared_again():
 # Runs that could not be asked for
 
 
-def test_hooks_that_could_not_be_asked_for_are_asked_for_again_with_growing_pauses():
-    vm = Engine()
+def test_hooks_that_could_not_be_asked_for_are_asked_for_again_with_growing_pauses(vm):
     vm.step(document(event()))
     asked = []
     for _second in range(130):
@@ -1164,16 +1118,14 @@ def test_hooks_that_could_not_be_asked_for_are_asked_for_again_with_growing_paus
     assert asked == [2, 5, 10, 19, 36, 67, 98, 129]
 
 
-def test_a_hint_whose_hooks_could_not_be_asked_for_is_asked_for_later_and_not_again_at_once():
-    vm = Engine()
+def test_a_hint_whose_hooks_could_not_be_asked_for_is_asked_for_later_and_not_again_at_once(vm):
     vm.step(document(hint()))
     assert vm.step(document(hint()), NotAsked(run("advised", 1), "the spool is full")) == []
     vm.pass_time(60)
     assert vm.step(document(hint())) == [run("advised", 1)]
 
 
-def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time():
-    vm = Engine()
+def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time(vm):
     vm.step(document(event()))
     vm.step(document(event()), NotAsked(run("prepare", 1), "the spool is full"))
     vm.pass_time(3600)
@@ -1183,8 +1135,7 @@ def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time()
     assert vm.entry().failures == ()
 
 
-def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten():
-    vm = Engine()
+def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     assert vm.step(document(), NotAsked(run("recover", 2), "the spool is full")) == []
@@ -1289,8 +1240,7 @@ def test_a_command_about_an_unknown_event_is_refused_and_has_no_effect(command):
     assert vm.state == before
 
 
-def test_an_event_that_is_announced_cannot_be_cleared():
-    vm = Engine()
+def test_an_event_that_is_announced_cannot_be_cleared(vm):
     vm.step(document(event()))
     vm.step(None, Clear(ID.lower()))
     assert ID.lower() in vm.state.events
@@ -1332,8 +1282,7 @@ def test_a_preparation_that_used_up_its_own_timeout_does_not_run_again_when_not_
         ("soon", None, NOW + 600),
     ],
 )
-def test_a_not_before_that_moves_reaches_hooks_that_run_under_the_same_id(moved_to, not_later_than, deadline):
-    vm = Engine()
+def test_a_not_before_that_moves_reaches_hooks_that_run_under_the_same_id(moved_to, not_later_than, deadline, vm):
     vm.step(document(event(NotBefore=IN_300)))
     (first,) = vm.hooks()
     assert vm.step(document(event(NotBefore=moved_to))) == [first.request_id]
@@ -1359,16 +1308,14 @@ def test_whether_hooks_may_still_run_depends_on_monotonic_time_alone(jump):
 # What failed hooks learn
 
 
-def test_failed_hooks_learn_which_phase_failed_and_why():
-    vm = Engine()
+def test_failed_hooks_learn_which_phase_failed_and_why(vm):
     vm.step(document(event()))
     vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
     (asked,) = vm.hooks()
     assert (asked.phase, asked.failed_phase, asked.failure) == ("failed", "prepare", "10-drain: exit status 1")
 
 
-def test_failed_hooks_run_for_each_failure_one_after_the_other():
-    vm = Engine()
+def test_failed_hooks_run_for_each_failure_one_after_the_other(vm):
     vm.step(document(event()))
     assert vm.step(None, HookResult(run("prepare", 1), "failed", "one")) == [run("failed", 2)]
     assert vm.step(document(event(status="Started"))) == [run("started", 3)]
@@ -1378,8 +1325,7 @@ def test_failed_hooks_run_for_each_failure_one_after_the_other():
     assert (asked.failed_phase, asked.failure) == ("started", "two")
 
 
-def test_failed_hooks_learn_of_the_same_failure_after_a_reboot():
-    vm = Engine()
+def test_failed_hooks_learn_of_the_same_failure_after_a_reboot(vm):
     vm.step(document(event()))
     vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
     vm.reboot()
@@ -1388,8 +1334,7 @@ def test_failed_hooks_learn_of_the_same_failure_after_a_reboot():
     assert (asked.failed_phase, asked.failure) == ("prepare", "10-drain: exit status 1")
 
 
-def test_failed_hooks_lost_with_the_boot_stay_due_while_their_files_are_missing():
-    vm = Engine()
+def test_failed_hooks_lost_with_the_boot_stay_due_while_their_files_are_missing(vm):
     vm.step(document(event()))
     vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
     vm.reboot()
@@ -1418,8 +1363,7 @@ def test_a_failure_that_was_not_passed_on_is_not_forgotten_with_its_event():
     assert vm.step(document()) == [run("failed", 2)]
 
 
-def test_hooks_that_run_are_not_taken_for_never_asked_when_a_moved_not_before_cannot_be_written():
-    vm = Engine()
+def test_hooks_that_run_are_not_taken_for_never_asked_when_a_moved_not_before_cannot_be_written(vm):
     vm.step(document(event(NotBefore=IN_1200)))
     ends_at = vm.hooks()[0].ends_at
     vm.pass_time(5)
@@ -1430,8 +1374,7 @@ def test_hooks_that_run_are_not_taken_for_never_asked_when_a_moved_not_before_ca
     assert vm.hooks()[0].ends_at == ends_at
 
 
-def test_hooks_that_the_process_before_may_have_asked_for_are_not_taken_for_never_asked():
-    vm = Engine()
+def test_hooks_that_the_process_before_may_have_asked_for_are_not_taken_for_never_asked(vm):
     vm.step(document(event()))
     ends_at = vm.hooks()[0].ends_at
     vm.restart()
@@ -1442,8 +1385,7 @@ def test_hooks_that_the_process_before_may_have_asked_for_are_not_taken_for_neve
     assert vm.hooks()[0].ends_at == ends_at
 
 
-def test_hooks_that_any_earlier_process_may_have_asked_for_are_not_taken_for_never_asked():
-    vm = Engine()
+def test_hooks_that_any_earlier_process_may_have_asked_for_are_not_taken_for_never_asked(vm):
     vm.step(document(event()))
     vm.restart()
     assert vm.step(None) == [run("prepare", 1)]
@@ -1453,8 +1395,7 @@ def test_hooks_that_any_earlier_process_may_have_asked_for_are_not_taken_for_nev
     assert vm.step(None) == [run("prepare", 1)]
 
 
-def test_hooks_whose_request_was_lost_run_again_after_a_deadline_that_not_before_set():
-    vm = Engine()
+def test_hooks_whose_request_was_lost_run_again_after_a_deadline_that_not_before_set(vm):
     vm.step(document(event(NotBefore=IN_300)))
     vm.restart()
     vm.pass_time(300)
@@ -1464,8 +1405,7 @@ def test_hooks_whose_request_was_lost_run_again_after_a_deadline_that_not_before
     assert vm.hooks()[0].not_later_than is None
 
 
-def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
-    vm = Engine()
+def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for(vm):
     vm.step(document(event()))
     vm.restart()
     vm.pass_time(600)
@@ -1474,8 +1414,7 @@ def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
     assert vm.step(document(event())) == [run("prepare", 2)]
 
 
-def test_a_recovery_with_an_unknown_request_runs_again():
-    vm = Engine()
+def test_a_recovery_with_an_unknown_request_runs_again(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.restart()
@@ -1483,8 +1422,7 @@ def test_a_recovery_with_an_unknown_request_runs_again():
     assert vm.step(document()) == [run("recover", 3)]
 
 
-def test_hooks_that_were_never_asked_for_are_not_asked_for_once_they_are_missing():
-    vm = Engine()
+def test_hooks_that_were_never_asked_for_are_not_asked_for_once_they_are_missing(vm):
     vm.step(document(event()))
     vm.configure(missing={"prepare": ("10-drain",)})
     vm.pass_time(1)
@@ -1503,8 +1441,7 @@ def never_asked_recovery():
 
 
 @pytest.mark.parametrize(("phase", "outcome"), [("recover", "ok"), ("failed", "failed")])
-def test_what_is_owed_and_was_never_asked_for_runs_once_its_missing_hooks_are_found(phase, outcome):
-    vm = Engine()
+def test_what_is_owed_and_was_never_asked_for_runs_once_its_missing_hooks_are_found(phase, outcome, vm):
     vm.step(document(event()))
     read = document() if phase == "recover" else document(event())
     assert vm.step(read, HookResult(run("prepare", 1), outcome)) == [run(phase, 2)]
@@ -1552,8 +1489,7 @@ def test_a_recovery_that_was_never_asked_for_is_asked_for_only_with_a_document()
     assert vm.step(document()) == [run("recover", 2)]
 
 
-def test_an_event_whose_hooks_run_cannot_be_cleared():
-    vm = Engine()
+def test_an_event_whose_hooks_run_cannot_be_cleared(vm):
     vm.step(document(event()))
     vm.step(document())
     assert engine.objection(vm.state, Clear(ID.lower())) == "its prepare hooks are running"
@@ -1589,8 +1525,7 @@ def test_a_preparation_does_not_begin_just_before_a_silent_recovery_ends_in_the_
 
 
 @pytest.mark.parametrize("lost_with_the_boot", [True, False])
-def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outcome(lost_with_the_boot):
-    vm = Engine()
+def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outcome(lost_with_the_boot, vm):
     vm.step(document(event(status="Started")))
     assert vm.step(document(), ok(run("started", 1))) == [run("recover", 2)]
     if lost_with_the_boot:
@@ -1603,8 +1538,7 @@ def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outc
     assert vm.step(document(event(), event(OTHER_ID))) == [run("prepare", 4)]
 
 
-def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_counts():
-    vm = Engine()
+def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_counts(vm):
     vm.step(document(event()))
     vm.restart()
     assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 1)]
@@ -1687,8 +1621,7 @@ def firsts(vm):
     return {action.phase: action.first_run for action in vm.actions if isinstance(action, RunHooks)}
 
 
-def test_a_run_that_a_reboot_interrupted_is_repeated_under_a_new_id_and_names_the_first_one():
-    vm = Engine()
+def test_a_run_that_a_reboot_interrupted_is_repeated_under_a_new_id_and_names_the_first_one(vm):
     for phase, read in (("prepare", document(event())), ("recover", document())):
         vm.step(read)
         [first] = firsts(vm).values()
@@ -1699,8 +1632,7 @@ def test_a_run_that_a_reboot_interrupted_is_repeated_under_a_new_id_and_names_th
         vm.step(None, ok(again))
 
 
-def test_a_failure_names_its_own_first_run_also_after_a_reboot():
-    vm = Engine()
+def test_a_failure_names_its_own_first_run_also_after_a_reboot(vm):
     vm.step(document(event()))
     vm.step(document(event()), HookResult(run("prepare", 1), "failed"))
     assert firsts(vm) == {"failed": run("failed", 2)}
@@ -1725,15 +1657,13 @@ def test_what_an_operator_has_repeated_names_the_first_run():
         vm.step(read, ok(vm.hooks()[0].request_id))
 
 
-def test_a_preparation_after_which_the_type_changed_is_no_repetition():
-    vm = Engine()
+def test_a_preparation_after_which_the_type_changed_is_no_repetition(vm):
     vm.step(document(event(kind="Freeze")))
     vm.step(document(event(kind="Redeploy")), ok(run("prepare", 1)))
     assert firsts(vm) == {"prepare": run("prepare", 2)}
 
 
-def test_a_preparation_that_a_recovery_may_have_undone_is_no_repetition_of_it():
-    vm = Engine()
+def test_a_preparation_that_a_recovery_may_have_undone_is_no_repetition_of_it(vm):
     vm.step(document(event(OTHER_ID)))
     vm.step(document(), ok(run("prepare", 1, OTHER_ID)))  # its recovery begins
     [prepare] = vm.step(document(event()))
@@ -1745,15 +1675,13 @@ def test_a_preparation_that_a_recovery_may_have_undone_is_no_repetition_of_it():
     assert again.recovered != first.recovered
 
 
-def test_a_recovery_that_repeats_no_lost_one_is_the_first_of_its_event():
-    vm = Engine()
+def test_a_recovery_that_repeats_no_lost_one_is_the_first_of_its_event(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     assert firsts(vm) == {"recover": run("recover", 2)}
 
 
-def test_an_event_that_is_announced_again_after_a_lost_recovery_begins_a_new_life():
-    vm = Engine()
+def test_an_event_that_is_announced_again_after_a_lost_recovery_begins_a_new_life(vm):
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.reboot()
@@ -1784,8 +1712,7 @@ def test_a_hint_reaches_the_phase_advised_once_and_nothing_else_follows():
 
 
 @pytest.mark.parametrize("outcome", ["failed", "timeout"])
-def test_a_hint_whose_hooks_failed_is_reported_and_not_passed_on_again(outcome):
-    vm = Engine()
+def test_a_hint_whose_hooks_failed_is_reported_and_not_passed_on_again(outcome, vm):
     vm.step(document(hint()))
     assert vm.step(document(hint()), HookResult(run("advised", 1), outcome, "no disk")) == [run("failed", 2)]
     assert (vm.hooks()[0].failed_phase, vm.hooks()[0].failure) == ("advised", "no disk")
@@ -1795,8 +1722,7 @@ def test_a_hint_whose_hooks_failed_is_reported_and_not_passed_on_again(outcome):
     assert vm.state.events == {}
 
 
-def test_a_hint_that_was_lost_with_the_boot_is_passed_on_again_while_it_stands():
-    vm = Engine()
+def test_a_hint_that_was_lost_with_the_boot_is_passed_on_again_while_it_stands(vm):
     vm.step(document(hint()))
     vm.reboot()
     assert vm.step(None) == []
@@ -1821,8 +1747,7 @@ def test_a_hint_without_hooks_or_that_a_rule_ignores_leads_to_nothing(config):
     assert vm.state.events == {}
 
 
-def test_a_hint_delays_no_phase_of_any_event_and_no_recovery():
-    vm = Engine()
+def test_a_hint_delays_no_phase_of_any_event_and_no_recovery(vm):
     assert vm.step(document(hint(), event(OTHER_ID))) == [run("advised", 1), run("prepare", 2, OTHER_ID)]
     assert vm.step(None, ok(run("prepare", 2, OTHER_ID))) == ["approve " + OTHER_ID]
     assert vm.step(document(hint())) == [run("recover", 3, OTHER_ID)]
@@ -1830,8 +1755,7 @@ def test_a_hint_delays_no_phase_of_any_event_and_no_recovery():
     assert policies.is_pending(vm.state, OTHER_ID.lower(), vm.config)
 
 
-def test_a_hint_that_becomes_an_event_is_prepared_for_beside_its_advised_hooks_and_recovered():
-    vm = Engine()
+def test_a_hint_that_becomes_an_event_is_prepared_for_beside_its_advised_hooks_and_recovered(vm):
     vm.step(document(hint()))
     assert vm.step(document(event(kind="Preempt"))) == [run("prepare", 2)]
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
@@ -1886,14 +1810,12 @@ def test_a_preparation_is_not_acknowledged_when_its_event_is_no_longer_scheduled
     assert vm.step(document()) == [run("recover", 2)]
 
 
-def test_an_event_without_a_type_is_prepared_for_once_and_acknowledged():
-    vm = Engine()
+def test_an_event_without_a_type_is_prepared_for_once_and_acknowledged(vm):
     vm.step(document(event(kind=None)))
     assert vm.step(document(event(kind=None)), ok(run("prepare", 1))) == ["approve " + ID]
 
 
-def test_an_event_without_a_status_is_reported_as_a_new_one_with_an_empty_status():
-    vm = Engine()
+def test_an_event_without_a_status_is_reported_as_a_new_one_with_an_empty_status(vm):
     vm.step(document(event(status=None)))
     assert [report.outcome for report in vm.reports(terms.ReportKind.SEEN)] == [""]
 
@@ -1905,8 +1827,7 @@ def test_an_event_that_was_seen_started_holds_the_vm_also_when_a_document_calls_
     assert vm.step(document()) == [run("recover", 2, OTHER_ID)]
 
 
-def test_a_hint_without_an_id_holds_nothing():
-    vm = Engine()
+def test_a_hint_without_an_id_holds_nothing(vm):
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
     nameless = {"EventType": "SpotRebalanceRecommendation", "EventStatus": "Advisory", "Resources": ["vm1"]}
@@ -1935,24 +1856,21 @@ def test_the_first_event_of_a_vm_has_nothing_that_a_recovery_may_have_undone():
     assert not undone(Engine(), document(event()))
 
 
-def test_a_recovery_that_ended_before_a_document_without_the_event_has_undone_nothing_of_it():
-    vm = Engine()
+def test_a_recovery_that_ended_before_a_document_without_the_event_has_undone_nothing_of_it(vm):
     vm.step(None, *prepared_and_over(vm))
     vm.step(document())
     assert not undone(vm, document(event()))
 
 
 @pytest.mark.parametrize("outcome", ["ok", "failed", "timeout"])
-def test_a_recovery_that_ended_since_the_last_document_may_have_undone_what_was_done_for_an_event(outcome):
-    vm = Engine()
+def test_a_recovery_that_ended_since_the_last_document_may_have_undone_what_was_done_for_an_event(outcome, vm):
     vm.step(None, *[result._replace(outcome=outcome) for result in prepared_and_over(vm)])
     vm.step(None)  # the polls fail
     vm.restart()
     assert undone(vm, document(event()))
 
 
-def test_a_document_may_have_been_read_before_a_recovery_ended_that_becomes_known_with_it():
-    vm = Engine()
+def test_a_document_may_have_been_read_before_a_recovery_ended_that_becomes_known_with_it(vm):
     vm.step(document(), *prepared_and_over(vm))
     assert undone(vm, document(event()))
 
@@ -1977,16 +1895,14 @@ def test_the_second_of_two_recoveries_that_ran_together_counts_as_well():
     assert undone(vm, None, second)
 
 
-def test_a_recovery_by_hand_may_have_undone_what_was_done_for_an_event():
-    vm = Engine()
+def test_a_recovery_by_hand_may_have_undone_what_was_done_for_an_event(vm):
     vm.step(None, *[result._replace(outcome="failed") for result in prepared_and_over(vm)])
     vm.step(document())
     vm.step(None, Clear(OTHER_ID.lower()))
     assert undone(vm, document(event()))
 
 
-def test_an_event_that_a_rule_ignored_was_announced_before_the_rule_changed():
-    vm = Engine()
+def test_an_event_that_a_rule_ignored_was_announced_before_the_rule_changed(vm):
     recovered = prepared_and_over(vm)
     vm.configure(rules=parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]))
     vm.step(document(event(kind="Freeze")))
@@ -2176,8 +2092,7 @@ def test_a_preparation_without_a_window_before_not_before_begins_the_lead_time_b
     assert (at(vm), vm.entry().window) == (1140, "")
 
 
-def test_a_not_before_that_becomes_unreadable_is_reported_once():
-    vm = Engine()
+def test_a_not_before_that_becomes_unreadable_is_reported_once(vm):
     vm.step(document(event(NotBefore=IN_1200)))
     vm.step(document(event(NotBefore="soon")))
     [problem] = vm.reports(terms.ReportKind.PROBLEM)

@@ -64,12 +64,16 @@ class Vm:
         return terms.HookResult(self.state.events[key].runs[phase].request_id, outcome, reason)
 
 
+@pytest.fixture
+def vm():
+    return Vm()
+
+
 def words(facts):
     return [" ".join(filter(None, [fact.kind, fact.phase, fact.outcome])) for fact in facts]
 
 
-def test_a_maintenance_from_its_announcement_to_the_return_leaves_each_fact_once():
-    vm = Vm()
+def test_a_maintenance_from_its_announcement_to_the_return_leaves_each_fact_once(vm):
     vm.step(an_event())
     vm.step(an_event(), results=[vm.ends("prepare")])
     vm.take(None, results=[terms.ApprovalResult(A, accepted=True)])
@@ -93,8 +97,7 @@ def test_a_maintenance_from_its_announcement_to_the_return_leaves_each_fact_once
     assert {fact.boot_id for fact in vm.facts} == {"boot-1"}
 
 
-def test_the_first_fact_of_an_event_holds_its_announcement():
-    vm = Vm()
+def test_the_first_fact_of_an_event_holds_its_announcement(vm):
     [seen, _began] = vm.step(an_event(Resources=["vm1", "vm2"]))
     assert (seen.event_type, seen.event_status, seen.event_source) == ("Reboot", "Scheduled", "Platform")
     assert (seen.resources, seen.resource_count, seen.announced_seconds) == (("vm1", "vm2"), 2, 5.0)
@@ -102,15 +105,13 @@ def test_the_first_fact_of_an_event_holds_its_announcement():
     assert (seen.vm_name, seen.not_before, seen.time) == ("vm1", 1600000900.0, 1600000001.0)
 
 
-def test_a_phase_has_the_same_run_where_it_begins_and_where_it_ends():
-    vm = Vm()
+def test_a_phase_has_the_same_run_where_it_begins_and_where_it_ends(vm):
     [_seen, began] = vm.step(an_event())
     [ended] = [fact for fact in vm.take(None, results=[vm.ends("prepare")]) if fact.kind == "phase_ended"]
     assert began.run == ended.run == f"{A}.prepare.1"
 
 
-def test_a_run_that_another_one_follows_in_the_same_step_ends_under_its_own_name():
-    vm = Vm()
+def test_a_run_that_another_one_follows_in_the_same_step_ends_under_its_own_name(vm):
     [_seen, began] = vm.step(an_event())
     vm.step()
     vm.monotonic += 10**6  # the result of the hooks never comes
@@ -142,8 +143,7 @@ def test_an_acknowledgement_after_a_failed_preparation_names_the_option_that_all
     assert fact.rule == "no rule: prepare, on_failure: approve"
 
 
-def test_a_preparation_that_failed_holds_the_event_with_its_reason():
-    vm = Vm()
+def test_a_preparation_that_failed_holds_the_event_with_its_reason(vm):
     vm.step(an_event())
     new = vm.take(None, results=[vm.ends("prepare", "failed", "10-drain: exit status 1")])
     assert words(new) == ["phase_ended prepare failed", "held"]
@@ -174,16 +174,14 @@ def test_an_event_that_is_over_has_returned_where_no_recovery_is_configured():
     assert (over.kind, returned.kind, returned.reason) == ("over", "returned", "no recovery is configured")
 
 
-def test_a_recovery_that_ends_well_leaves_one_fact_of_the_return():
-    vm = Vm()
+def test_a_recovery_that_ends_well_leaves_one_fact_of_the_return(vm):
     vm.step(an_event())
     vm.step(an_event(), results=[vm.ends("prepare")])
     vm.step()
     assert words(vm.take(None, results=[vm.ends("recover")])) == ["phase_ended recover ok", "returned"]
 
 
-def test_a_refused_acknowledgement_leaves_one_fact_for_one_reason():
-    vm = Vm()
+def test_a_refused_acknowledgement_leaves_one_fact_for_one_reason(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     refusals = [vm.take(None, results=[terms.ApprovalResult(A, accepted=False, error="400")]) for _time in range(3)]
@@ -191,16 +189,14 @@ def test_a_refused_acknowledgement_leaves_one_fact_for_one_reason():
     assert refusals[0][0].reason == "400"
 
 
-def test_a_cancelled_event_is_over_and_the_host_returns_after_its_recovery():
-    vm = Vm()
+def test_a_cancelled_event_is_over_and_the_host_returns_after_its_recovery(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     assert words(vm.step()) == ["over", "phase_began recover"]
     assert words(vm.take(None, results=[vm.ends("recover")])) == ["phase_ended recover ok", "returned"]
 
 
-def test_a_recovery_that_failed_holds_the_host_until_the_operator_clears_it():
-    vm = Vm()
+def test_a_recovery_that_failed_holds_the_host_until_the_operator_clears_it(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     vm.step()
@@ -210,8 +206,7 @@ def test_a_recovery_that_failed_holds_the_host_until_the_operator_clears_it():
     assert vm.facts[-1].by == "operator"
 
 
-def test_an_event_that_begins_as_started_leaves_no_acknowledgement():
-    vm = Vm()
+def test_an_event_that_begins_as_started_leaves_no_acknowledgement(vm):
     assert words(vm.step(an_event(EventStatus="Started", NotBefore=""))) == ["seen", "started"]
     assert words(vm.step()) == ["over"]
 
@@ -250,8 +245,7 @@ def test_an_ignored_event_is_not_over_when_no_rule_ignores_it_any_more():
     assert words(vm.step()) == ["over"]
 
 
-def test_an_event_that_comes_back_during_its_recovery_is_seen_after_the_end_of_the_recovery():
-    vm = Vm()
+def test_an_event_that_comes_back_during_its_recovery_is_seen_after_the_end_of_the_recovery(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     vm.step()
@@ -260,8 +254,7 @@ def test_an_event_that_comes_back_during_its_recovery_is_seen_after_the_end_of_t
     assert words(new) == ["phase_ended recover ok", "returned", "seen", "phase_began prepare"]
 
 
-def test_an_event_that_comes_back_before_its_recovery_is_seen_again_before_it_is_over_again():
-    vm = Vm()
+def test_an_event_that_comes_back_before_its_recovery_is_seen_again_before_it_is_over_again(vm):
     vm.step(an_event(), an_event(B))
     vm.take(None, results=[vm.ends("prepare"), vm.ends("prepare", key=B)])
     vm.step(an_event(B))  # which holds the VM, so that the recovery waits
@@ -270,8 +263,7 @@ def test_an_event_that_comes_back_before_its_recovery_is_seen_again_before_it_is
     assert words(vm.step(an_event(B))) == ["over", "held"]
 
 
-def test_a_recovery_that_was_never_asked_for_ends_where_its_event_comes_back():
-    vm = Vm()
+def test_a_recovery_that_was_never_asked_for_ends_where_its_event_comes_back(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     vm.step()
@@ -288,8 +280,7 @@ def test_an_event_is_not_over_while_it_is_announced_to_a_former_name_also_if_no_
     assert words(vm.step()) == ["over", "returned"]
 
 
-def test_an_event_that_comes_back_for_a_former_name_is_seen_before_it_is_over_again():
-    vm = Vm()
+def test_an_event_that_comes_back_for_a_former_name_is_seen_before_it_is_over_again(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     assert words(vm.step()) == ["over", "phase_began recover"]
@@ -299,8 +290,7 @@ def test_an_event_that_comes_back_for_a_former_name_is_seen_before_it_is_over_ag
     assert words(vm.step()) == ["over"]
 
 
-def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name():
-    vm = Vm()
+def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name(vm):
     vm.step(an_event())
     vm.take(None, results=[vm.ends("prepare")])
     for name in ("new", "vm1", "new"):
@@ -313,14 +303,12 @@ def test_an_event_of_another_vm_leaves_no_fact():
     assert Vm().step(an_event(Resources=["vm2"])) == []
 
 
-def test_an_event_without_an_id_is_held_once():
-    vm = Vm()
+def test_an_event_without_an_id_is_held_once(vm):
     assert [fact.reason for fact in vm.step(an_event(event_id=""))] == ["the event has no EventId"]
     assert vm.step(an_event(event_id="")) == []
 
 
-def test_two_events_leave_facts_of_their_own():
-    vm = Vm()
+def test_two_events_leave_facts_of_their_own(vm):
     new = vm.step(an_event(), an_event(B))
     assert [(fact.kind, fact.event_id) for fact in new] == [
         ("seen", A),
@@ -330,7 +318,6 @@ def test_two_events_leave_facts_of_their_own():
     ]
 
 
-def test_a_failed_poll_leaves_no_fact():
-    vm = Vm()
+def test_a_failed_poll_leaves_no_fact(vm):
     vm.step(an_event())
     assert vm.take(None) == []

@@ -50,9 +50,8 @@ def test_a_job_is_launched_for_the_event_and_followed(controller, make_vm):
         ("/job_templates/", (409, {}, ["twice"]), '409 Conflict: ["twice"]'),
     ],
 )
-def test_an_answer_that_will_not_change_fails_the_hook_at_once(controller, make_vm, place, answer, expected):
+def test_an_answer_that_will_not_change_fails_the_hook_at_once(controller, vm, place, answer, expected):
     controller.faults[place] = [answer]
-    vm = make_vm()
     status, reason = vm.run()
     assert (status, f"answered {expected}" in reason) == (FAILED, True), reason
     assert (vm.clock.now, controller.labels) == (0.0, [])
@@ -83,9 +82,8 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("place", "answer", "expected"), FOREIGN)
-def test_what_is_not_an_answer_of_the_api_may_go_away(controller, make_vm, place, answer, expected):
+def test_what_is_not_an_answer_of_the_api_may_go_away(controller, vm, place, answer, expected):
     controller.faults[place] = [answer] * 2
-    vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert vm.said[0].startswith(f"there is no job yet; trying again: GET {controller.url}/api/")
     assert expected in vm.said[0]
@@ -107,23 +105,20 @@ def test_a_launch_that_a_proxy_refused_is_sent_again_under_its_label(controller,
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("place", ["GET /api/", "GET /api/v2/jobs/", "GET /api/v2/job_templates/7/launch/"])
-def test_an_answer_that_may_change_is_asked_for_again(controller, make_vm, status, place):
+def test_an_answer_that_may_change_is_asked_for_again(controller, vm, status, place):
     controller.faults[place] = again(2, status)
-    vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert f"there is no job yet; trying again: GET {controller.url}" in vm.said[0]
     assert f"answered {status}" in vm.said[0]
 
 
-def test_the_pauses_between_requests_grow_and_the_controller_may_ask_for_longer_ones(controller, make_vm):
-    vm = make_vm()
+def test_the_pauses_between_requests_grow_and_the_controller_may_ask_for_longer_ones(controller, vm):
     controller.faults["GET /api/"] = [*again(5), (429, {"Retry-After": "40"}, b"")]
     assert vm.run()[0] == DONE
     assert vm.clock.now == 1 + 2 + 4 + 8 + 15 + 40 + 1
 
 
-def test_vms_whose_requests_fail_together_come_back_one_after_the_other(controller, make_vm):
-    vm = make_vm()
+def test_vms_whose_requests_fail_together_come_back_one_after_the_other(controller, vm):
     vm.spread = 1.25
     controller.faults["GET /api/"] = [*again(2), (429, {"Retry-After": "40"}, b"")]
     assert vm.run()[0] == DONE
@@ -138,9 +133,8 @@ def test_a_controller_that_never_answers_is_given_up_at_the_deadline(controller,
     assert reason.startswith(f"there is no job yet: GET {controller.url}/api/: ")
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(controller, make_vm):
+def test_an_answer_without_end_is_not_read_to_its_end(controller, vm):
     controller.faults["GET /api/"] = [(200, {}, b"x" * 2000000)]
-    vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert "its body is longer than 1048576 bytes" in vm.said[0]
 
@@ -247,19 +241,15 @@ def test_a_controller_that_never_counts_the_hosts_of_a_job_is_given_up(controlle
     assert make_vm(**settings).run(not_before=IN_300, deadline=IN_900) == expected
 
 
-def test_an_event_that_starts_before_the_hosts_of_its_job_are_counted_was_prepared_as_by_one_that_runs(
-    controller, make_vm
-):
+def test_an_event_that_starts_before_the_hosts_of_its_job_are_counted_was_prepared_as_by_one_that_runs(controller, vm):
     controller.faults["/job_host_summaries/"] = [(200, {}, {"results": []})] * 900
     controller.faults["/jobs/1/"] = [(200, {}, {"event_processing_finished": False})] * 900
-    vm = make_vm()
     vm.clock.at = [(10, lambda: vm.knows(status="Started"))]
     assert vm.run() == (DONE, f"the event has started; job 1 is successful: {NOT_COUNTED}")
 
 
-def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, make_vm):
+def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, vm):
     controller.status = "running"
-    vm = make_vm()
     assert vm.run(deadline=IN_60) == (TRY_AGAIN, "job 1 is running")
     assert vm.run(deadline=IN_300)[0] == TRY_AGAIN
     assert (len(controller.jobs), controller.jobs[1]["status"]) == (1, "running")
@@ -310,8 +300,7 @@ def test_a_lease_outlasts_every_launch_that_is_sent_in_time(request_timeout):
     assert controller_job.launch_within(request_timeout) + request_timeout < controller_job.LEASE
 
 
-def test_a_launcher_that_comes_to_it_too_late_sends_nothing(controller, make_vm):
-    vm = make_vm()
+def test_a_launcher_that_comes_to_it_too_late_sends_nothing(controller, vm):
     controller.faults["POST /api/v2/labels/"] = [lambda: vm.clock.sleep(controller_job.launch_within(15.0) + 1)]
     vm.run(deadline=IN_60)
     assert (controller.launched(), len(controller.labels)) == ([], 1)
@@ -323,8 +312,7 @@ def test_a_launch_that_was_surely_not_carried_out_is_sent_again_under_its_label(
     assert (len(controller.labels), len(controller.jobs)) == (1, 1)
 
 
-def test_a_launch_without_an_answer_is_followed_if_it_was_carried_out(controller, make_vm):
-    vm = make_vm()
+def test_a_launch_without_an_answer_is_followed_if_it_was_carried_out(controller, vm):
     launch = controller.answer
 
     def lose_the_answer(method, path, query, body):
@@ -336,9 +324,8 @@ def test_a_launch_without_an_answer_is_followed_if_it_was_carried_out(controller
     assert (len(controller.labels), len(controller.jobs)) == (1, 1)
 
 
-def test_a_launch_without_an_answer_has_the_next_attempt_after_a_lease_if_no_job_shows(controller, make_vm):
+def test_a_launch_without_an_answer_has_the_next_attempt_after_a_lease_if_no_job_shows(controller, vm):
     controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
-    vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert vm.clock.now > controller_job.LEASE
     assert (len(controller.labels), len(controller.jobs)) == (2, 1)
@@ -385,18 +372,16 @@ def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
         ({"status": "Started", "time": 0}, (DONE, "the event has started; job 1 is running")),  # the clock was set back
     ],
 )
-def test_what_the_polling_unit_knows_of_the_event_ends_the_hook(controller, make_vm, known, expected):
+def test_what_the_polling_unit_knows_of_the_event_ends_the_hook(controller, vm, known, expected):
     controller.status = "running"
-    vm = make_vm()
     vm.clock.at = [(5, functools.partial(vm.knows, **known))]
     assert vm.run() == expected
     assert controller.jobs[1]["status"] == "running"
 
 
 @pytest.mark.parametrize("status", ["new", "pending", "waiting"])
-def test_an_event_that_starts_before_its_job_runs_fails_the_hook(controller, make_vm, status):
+def test_an_event_that_starts_before_its_job_runs_fails_the_hook(controller, vm, status):
     controller.status = status
-    vm = make_vm()
     vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
     assert vm.run() == (FAILED, f"the event has started; job 1 is {status}")
 
@@ -520,8 +505,7 @@ def test_an_event_that_is_announced_again_needs_another_job_than_one_that_ended_
     assert vm.run(run=3, first=2) == (DONE, "job 2 has ended: successful")
 
 
-def test_a_job_that_ended_while_its_event_was_absent_does_not_count_for_a_hook_that_noticed_nothing(make_vm):
-    vm = make_vm()
+def test_a_job_that_ended_while_its_event_was_absent_does_not_count_for_a_hook_that_noticed_nothing(vm):
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert vm.run(run=2, undone=True) == (DONE, "job 2 has ended: successful")
 
@@ -541,32 +525,28 @@ def test_a_job_that_a_vm_had_not_seen_when_its_event_was_gone_counts_only_as_lon
     assert other.run(run=3, first=2, resources=names) == (DONE, "job 2 has ended: successful")
 
 
-def test_a_job_whose_event_was_gone_right_after_its_launch_does_not_count_either(controller, make_vm):
-    vm = make_vm()
+def test_a_job_whose_event_was_gone_right_after_its_launch_does_not_count_either(controller, vm):
     controller.faults["POST /api/v2/job_templates/7/launch/"] = [lambda: vm.knows(present=False)]
     assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; a job may run, and stays unchanged")
     vm.knows()
     assert vm.run(run=2, undone=True) == (DONE, "job 2 has ended: successful")
 
 
-def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):
+def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, vm):
     controller.faults["GET /api/"] = again(100)
-    vm = make_vm()
     vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
     status, reason = vm.run()
     assert (status, reason.startswith("the event has started; there is no job yet: GET http")) == (FAILED, True)
 
 
-def test_an_event_that_starts_after_a_launch_without_an_answer_may_be_prepared(controller, make_vm):
+def test_an_event_that_starts_after_a_launch_without_an_answer_may_be_prepared(controller, vm):
     controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
-    vm = make_vm()
     vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
     assert vm.run() == (DONE, "the event has started; a job may run")
 
 
-def test_an_event_that_starts_after_its_job_has_failed_names_that_job(controller, make_vm):
+def test_an_event_that_starts_after_its_job_has_failed_names_that_job(controller, vm):
     controller.status = "failed"
-    vm = make_vm()
     vm.run()
     controller.faults["GET /api/"] = again(100)
     vm.clock.at = [(vm.clock.now + 5, lambda: vm.knows(status="Started"))]
@@ -704,8 +684,7 @@ def test_a_launch_without_an_answer_keeps_the_vm_from_going_on(controller, make_
 # Settings
 
 
-def test_settings_that_others_can_read_are_refused(make_vm):
-    vm = make_vm()
+def test_settings_that_others_can_read_are_refused(vm):
     os.chmod(vm.files.settings, 0o640)
     expected = f"{vm.files.settings}: expected a file that only root can read: chown root and chmod 0600 it"
     assert vm.run() == (FAILED, expected)
@@ -836,15 +815,13 @@ def test_authorities_that_cannot_be_read_fail_the_hook_at_once(make_vm):
 
 
 @pytest.mark.parametrize("text", [TOKEN, "[" * 100000], ids=["text", "nested"])
-def test_settings_that_are_not_json_are_not_quoted(make_vm, text):
-    vm = make_vm()
+def test_settings_that_are_not_json_are_not_quoted(vm, text):
     with open(vm.files.settings, "w") as file:
         file.write(text)
     assert vm.run() == (FAILED, f"{vm.files.settings}: it is not JSON: run the role poller again")
 
 
-def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(controller, make_vm):
-    vm = make_vm()
+def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(controller, vm):
     expected = f"{controller.url} can launch the job template respond for an event"
     assert controller_hook.check_settings(vm.files) == (DONE, expected)
     controller.template["allow_simultaneous"] = False

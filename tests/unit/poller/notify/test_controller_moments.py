@@ -34,16 +34,14 @@ def test_the_moment_to_continue_comes_between_two_attempts(controller, make_vm):
     assert 288 <= vm.clock.now < 289
 
 
-def test_the_deadline_comes_however_long_the_controller_wants_to_be_left_alone(controller, make_vm):
+def test_the_deadline_comes_however_long_the_controller_wants_to_be_left_alone(controller, vm):
     controller.faults["GET /api/"] = [(429, {"Retry-After": "60"}, b"")] * 100
-    vm = make_vm()
     assert vm.run(deadline=AT_290)[0] == TRY_AGAIN
     assert 290 <= vm.clock.now < 291
 
 
-def test_the_start_of_an_event_is_noticed_while_the_controller_wants_to_be_left_alone(controller, make_vm):
+def test_the_start_of_an_event_is_noticed_while_the_controller_wants_to_be_left_alone(controller, vm):
     controller.faults["GET /api/"] = [(429, {"Retry-After": "60"}, b"")]
-    vm = make_vm()
     vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
     assert vm.run()[0] == FAILED
     assert vm.clock.now < 7
@@ -74,8 +72,7 @@ def test_an_answer_has_no_more_time_than_is_left(monkeypatch):
         (291, False, -1),
     ],
 )
-def test_what_is_left_is_the_time_to_the_next_moment(make_vm, passed, busy, left):
-    vm = make_vm()
+def test_what_is_left_is_the_time_to_the_next_moment(vm, passed, busy, left):
     settings = ControllerSettings("https://awx", 7, token="token", grace=12.0)
     event, environment = {"event_id": EVENT_ID, "not_before": IN_300}, {"SCHEDULED_EVENT_DEADLINE": AT_290}
     clock = FakeClock(passed, epoch=NOW)
@@ -117,17 +114,15 @@ def test_a_short_notice_does_not_keep_the_job_from_being_launched(controller, ma
 # The clock
 
 
-def test_the_start_of_an_event_is_noticed_after_the_clock_was_set_back(controller, make_vm):
+def test_the_start_of_an_event_is_noticed_after_the_clock_was_set_back(controller, vm):
     controller.status = "running"
-    vm = make_vm()
     vm.knows(time=NOW)  # before the hook began
     vm.clock.at = [(5, lambda: vm.knows(status="Started", time=NOW - 7200))]
     assert vm.run() == (DONE, "the event has started; job 1 is running")
     assert vm.clock.now < 7
 
 
-def test_what_was_known_before_the_hook_began_does_not_end_it(make_vm):
-    vm = make_vm()
+def test_what_was_known_before_the_hook_began_does_not_end_it(vm):
     vm.knows(present=False, time=NOW + 7200)  # of an earlier life of the event, by a clock that was ahead
     assert vm.run() == (DONE, "job 1 has ended: successful")
 

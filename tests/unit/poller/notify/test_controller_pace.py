@@ -45,17 +45,15 @@ def test_the_hooks_of_many_vms_share_ten_looks_in_a_second(controller, make_vm):
     assert moments == [20, 45, 70, 95, 120, 145]
 
 
-def test_the_retries_of_many_vms_share_them_too(controller, make_vm):
+def test_the_retries_of_many_vms_share_them_too(controller, vm):
     controller.faults["GET /api/v2/jobs/"] = again(3)
-    vm = make_vm()
     moments = looks_of(controller, vm)
     assert vm.run(resources=vms(200))[0] == DONE
     assert moments == [0, 20, 40, 60, 80]
 
 
 @pytest.mark.usefixtures("running")
-def test_no_rest_is_longer_than_a_quarter_of_the_time_that_is_left(controller, make_vm):
-    vm = make_vm()
+def test_no_rest_is_longer_than_a_quarter_of_the_time_that_is_left(controller, vm):
     vm.spread = 2.0
     moments = looks_of(controller, vm)
     assert vm.run(resources=vms(1000)) == (TRY_AGAIN, "job 1 is running")
@@ -64,33 +62,29 @@ def test_no_rest_is_longer_than_a_quarter_of_the_time_that_is_left(controller, m
 
 
 @pytest.mark.usefixtures("running")
-def test_a_slow_controller_has_ten_times_as_long_to_rest(controller, make_vm):
-    vm = make_vm()
+def test_a_slow_controller_has_ten_times_as_long_to_rest(controller, vm):
     moments = looks_of(controller, vm, slow=2.0)
     vm.run()
     assert moments[:3] == [0, 22, 44]
 
 
 @pytest.mark.usefixtures("running")
-def test_the_longer_a_job_runs_the_longer_is_the_rest(controller, make_vm):
-    vm = make_vm()
+def test_the_longer_a_job_runs_the_longer_is_the_rest(controller, vm):
     moments = looks_of(controller, vm)
     vm.run(deadline=IN_900)
     rests = [(moment, later - moment) for moment, later in zip(moments, moments[1:]) if moment < 600]
     assert rests == [(moment, pytest.approx(max(1, 0.05 * moment), abs=0.06)) for moment, _rest in rests]
 
 
-def test_the_vm_for_which_all_others_wait_does_not_rest(controller, make_vm):
+def test_the_vm_for_which_all_others_wait_does_not_rest(controller, vm):
     controller.faults["POST /api/v2/job_templates/7/launch/"] = again(3, 429)
-    vm = make_vm()
     moments = looks_of(controller, vm)
     assert vm.run(resources=vms(1000)) == (DONE, "job 1 has ended: successful")
     assert moments[:4] == [0, 1, 3, 7]
     assert (len(controller.labels), len(controller.jobs)) == (1, 1)
 
 
-def test_a_launcher_whose_last_look_is_slow_sends_nothing(controller, make_vm):
-    vm = make_vm()
+def test_a_launcher_whose_last_look_is_slow_sends_nothing(controller, vm):
     looks = controller.faults["GET /api/v2/jobs/"] = []
     controller.faults["POST /api/v2/labels/"] = [lambda: looks.append(lambda: vm.clock.sleep(launch_within(15.0) + 1))]
     vm.run(deadline=IN_60)
@@ -98,8 +92,7 @@ def test_a_launcher_whose_last_look_is_slow_sends_nothing(controller, make_vm):
 
 
 @pytest.mark.parametrize("seconds", [7, 14])
-def test_a_controller_that_answers_within_the_time_of_a_request_launches_the_job(controller, make_vm, seconds):
-    vm = make_vm()
+def test_a_controller_that_answers_within_the_time_of_a_request_launches_the_job(controller, vm, seconds):
     answer = controller.answer
 
     def slowly(*request):

@@ -39,8 +39,7 @@ def test_the_vms_of_an_event_share_one_job(controller, pair):
         {"recovered": 1, "kind": "Redeploy"},
     ],
 )
-def test_a_job_that_ran_before_a_preparation_became_necessary_again_does_not_count(controller, make_vm, again_for):
-    vm = make_vm()
+def test_a_job_that_ran_before_a_preparation_became_necessary_again_does_not_count(controller, vm, again_for):
     assert vm.run(run=1) == successful(1)
     assert vm.run(run=3, **again_for) == successful(2)
     assert vm.run(run=3, **again_for) == successful(2)  # the hook is run again, as after exit status 75
@@ -95,8 +94,7 @@ def test_vms_that_prepare_again_while_a_job_runs_share_the_next_one(controller, 
     assert vms[0].run(resources=names, run=3, recovered=1) == successful(3)  # the newest of those that count
 
 
-def test_no_job_is_launched_while_one_for_another_type_runs(controller, make_vm):
-    vm = make_vm()
+def test_no_job_is_launched_while_one_for_another_type_runs(controller, vm):
     controller.status = "running"
     vm.run(kind="Freeze", deadline=IN_60)
     vm.clock.at = [(120, lambda: controller.jobs[1].update(status="successful"))]
@@ -114,8 +112,7 @@ def test_a_vm_never_continues_while_a_job_that_does_not_count_may_run(controller
     assert (status, reason.startswith("a job may run: ")) == (TRY_AGAIN, True)
 
 
-def test_an_event_that_starts_while_only_an_earlier_job_runs_is_not_prepared(controller, make_vm):
-    vm = make_vm()
+def test_an_event_that_starts_while_only_an_earlier_job_runs_is_not_prepared(controller, vm):
     controller.status = "running"
     vm.run(kind="Freeze", deadline=IN_60)
     vm.clock.at = [(90, lambda: vm.knows(status="Started"))]
@@ -123,8 +120,7 @@ def test_an_event_that_starts_while_only_an_earlier_job_runs_is_not_prepared(con
     assert vm.run(kind="Redeploy", run=2) == (FAILED, expected)
 
 
-def test_the_memory_outlasts_a_reboot_and_ends_after_months(make_vm):
-    vm = make_vm()
+def test_the_memory_outlasts_a_reboot_and_ends_after_months(vm):
     vm.run()
     old = os.path.join(vm.files.memory, "old")
     with open(old, "w"):
@@ -149,25 +145,22 @@ def test_of_too_many_memories_the_oldest_are_lost_and_those_of_jobs_that_may_run
     assert sorted(os.listdir(vm.files.memory)) == ["2", "4", "5", EVENT_ID.lower()]
 
 
-def test_a_vm_that_lost_its_memory_does_not_count_the_job_of_an_earlier_announcement(controller, make_vm):
-    vm = make_vm()
+def test_a_vm_that_lost_its_memory_does_not_count_the_job_of_an_earlier_announcement(controller, vm):
     assert vm.run(not_before=IN_300) == successful(1)
     vm.lose_memory()
     assert vm.run(not_before=IN_900) == successful(2)
     assert len(controller.labels) == 2
 
 
-def test_a_vm_that_lost_its_memory_counts_the_job_of_this_announcement(controller, make_vm):
-    vm = make_vm()
+def test_a_vm_that_lost_its_memory_counts_the_job_of_this_announcement(controller, vm):
     vm.run()
     vm.lose_memory()
     assert vm.run() == successful(1)
     assert len(controller.jobs) == 1
 
 
-def test_a_preparation_keeps_its_job_when_not_before_moves(controller, make_vm):
+def test_a_preparation_keeps_its_job_when_not_before_moves(controller, vm):
     controller.status = "running"
-    vm = make_vm()
     assert vm.run(not_before=IN_300, deadline=IN_60) == (TRY_AGAIN, "job 1 is running")
     controller.jobs[1]["status"] = "successful"
     assert vm.run(not_before=IN_900, run=2, first=1) == successful(1)
@@ -179,16 +172,14 @@ def test_a_repetition_whose_memory_is_lost_does_not_count_what_is_there(make_vm)
     assert make_vm().run(run=4, first=3) == successful(2)
 
 
-def test_a_memory_that_cannot_be_written_does_not_stop_the_job(make_vm):
-    vm = make_vm()
+def test_a_memory_that_cannot_be_written_does_not_stop_the_job(vm):
     with open(vm.files.memory, "w"):
         pass
     assert vm.run() == successful(1)
     assert any("the memory of this hook cannot be written" in line for line in vm.said)
 
 
-def test_a_memory_that_is_written_gives_no_warning(make_vm):
-    vm = make_vm()
+def test_a_memory_that_is_written_gives_no_warning(vm):
     vm.run()
     assert not any("WARNING" in line for line in vm.said)
 
@@ -327,8 +318,7 @@ def test_a_job_is_launched_again_once_the_owner_has_corrected_the_template(contr
     assert vm.run(run=3, first=1) == successful(2)
 
 
-def test_a_label_without_a_job_still_has_its_lease_in_a_later_preparation(controller, make_vm):
-    vm = make_vm()
+def test_a_label_without_a_job_still_has_its_lease_in_a_later_preparation(controller, vm):
     vm.run()
     controller.add_label(LABEL + "2")
     passed = vm.clock.now

@@ -49,69 +49,65 @@ class Vm:
         return [(fact.outcome, fact.measured_seconds) for fact in self.facts]
 
 
+@pytest.fixture
+def vm():
+    return Vm()
+
+
 @pytest.mark.parametrize(
     ("wall", "monotonic"), [(7.5, 7.5), (7.5, 1.0), (1.0, 7.5)], ids=["both clocks", "monotonic stops", "wall stops"]
 )
-def test_a_pause_of_a_started_event_is_measured_by_the_clock_that_shows_it(wall, monotonic):
-    vm = Vm()
+def test_a_pause_of_a_started_event_is_measured_by_the_clock_that_shows_it(wall, monotonic, vm):
     vm.step("Started")
     vm.iterate()
     assert vm.iterate(wall, monotonic) == [("paused", 7.5)]
 
 
-def test_an_impact_names_what_was_announced():
-    vm = Vm()
+def test_an_impact_names_what_was_announced(vm):
     vm.step("Started")
     vm.step()
     [fact] = vm.facts
     assert (fact.kind, fact.event_id, fact.announced_seconds, fact.measured_seconds) == ("impact", ID, 5.0, 0.0)
 
 
-def test_a_pause_of_a_started_event_of_a_former_name_is_its_impact():
-    vm = Vm()
+def test_a_pause_of_a_started_event_of_a_former_name_is_its_impact(vm):
     vm.step("Started")
     vm.step("Started", name="new")
     vm.iterate()
     assert vm.iterate(7.5, 7.5) == [("paused", 7.5)]
 
 
-def test_a_pause_without_a_started_event_is_no_impact():
-    vm = Vm()
+def test_a_pause_without_a_started_event_is_no_impact(vm):
     vm.step("Scheduled")
     vm.iterate()
     assert vm.iterate(60, 60) == []
 
 
-def test_iterations_of_ordinary_length_are_no_impact():
-    vm = Vm()
+def test_iterations_of_ordinary_length_are_no_impact(vm):
     vm.step("Started")
     assert [vm.iterate(seconds, seconds) for seconds in (0.1, 1.0, 2.5)] == [[], [], []]
 
 
-def test_a_clock_that_is_set_back_is_no_impact():
-    vm = Vm()
+def test_a_clock_that_is_set_back_is_no_impact(vm):
     vm.step("Started")
     vm.iterate()
     assert vm.iterate(-3600, 1.0) == []
 
 
-def test_an_event_that_is_over_without_an_impact_says_so_once():
-    vm = Vm()
+def test_an_event_that_is_over_without_an_impact_says_so_once(vm):
     vm.step("Started")
     vm.iterate()
     assert [vm.step(), vm.step()] == [[("none", 0.0)], []]
 
 
-def test_an_event_whose_impact_was_measured_does_not_end_without_one():
-    vm = Vm()
+def test_an_event_whose_impact_was_measured_does_not_end_without_one(vm):
     vm.step("Started")
     vm.iterate()
     vm.iterate(8, 8)
     assert vm.step() == []
 
 
-def test_a_cancelled_event_had_no_impact_to_measure():
-    vm = Vm()
+def test_a_cancelled_event_had_no_impact_to_measure(vm):
     vm.step("Scheduled")
     assert vm.step() == []
 
@@ -138,8 +134,7 @@ def test_a_reboot_is_the_impact_of_an_event_of_the_former_name_as_of_another(bef
     assert Vm(other.state, rebooted=True).step(after) == expected
 
 
-def test_an_event_of_a_former_name_has_no_impact_only_when_it_is_over():
-    vm = Vm()
+def test_an_event_of_a_former_name_has_no_impact_only_when_it_is_over(vm):
     vm.step("Started")
     assert [vm.step("Started", name="new"), vm.step(name="new")] == [[], [("none", 0.0)]]
 
