@@ -119,16 +119,19 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path):
-    return Host(tmp_path / "state")
+    """A host that one event concerns."""
+    host = Host(tmp_path / "state")
+    host.service.events = [event()]
+    return host
 
 
 def test_a_host_without_events_is_done_at_once_and_leaves_nothing(host):
+    host.service.events = []
     assert host.turn(slice=60)["next"] == "done"
     assert host.files() == []
 
 
 def test_the_way_of_an_event(host):
-    host.service.events = [event()]
     shown = host.turn()
     assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == ("prepare", [ID], [])
     shown = host.phase(shown)
@@ -154,7 +157,6 @@ def test_the_story_says_how_long_before_not_before_an_event_was_acknowledged(hos
 
 
 def test_a_phase_may_take_a_week(host):
-    host.service.events = [event()]
     host.turn()
     following = []
     for seconds in (7 * 24 * 3600 + 29, 1):
@@ -164,7 +166,6 @@ def test_a_phase_may_take_a_week(host):
 
 
 def test_the_story_begins_with_how_an_event_was_seen(host):
-    host.service.events = [event()]
     assert host.turn()["story"][0]["text"] == "seen as Scheduled"
 
 
@@ -208,7 +209,6 @@ NO_WORK = {"prepare_tasks": "", "load_balancer": False}
 
 
 def test_an_event_for_which_nothing_is_configured_that_prepares_is_left_to_its_not_before(host):
-    host.service.events = [event()]
     shown = host.phase(host.turn(options=NO_WORK), options=NO_WORK, acknowledge=[CLAIM])
     assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [], [])
     assert [each["condition"] for each in shown["waiting"]] == ["nothing prepares"]
@@ -217,7 +217,6 @@ def test_an_event_for_which_nothing_is_configured_that_prepares_is_left_to_its_n
 
 
 def test_what_prepares_only_in_a_later_run_prepares_then(host):
-    host.service.events = [event()]
     host.phase(host.turn(options=NO_WORK), options=NO_WORK)
     shown = host.turn("run2", abandoned="run1")
     assert shown["next"] == "prepare"
@@ -226,7 +225,6 @@ def test_what_prepares_only_in_a_later_run_prepares_then(host):
 
 
 def test_a_preparation_that_an_interrupted_run_left_is_not_taken_for_a_vm_that_went_down(host):
-    host.service.events = [event()]
     host.turn()
     host.service.events = []
     shown = host.turn("run2", abandoned="run1")
@@ -236,7 +234,6 @@ def test_a_preparation_that_an_interrupted_run_left_is_not_taken_for_a_vm_that_w
 
 
 def test_a_preparation_of_an_earlier_run_counts_where_nothing_is_configured_any_more(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     shown = host.turn("run2", abandoned="run1", options=NO_WORK)
     assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
@@ -246,7 +243,6 @@ NIGHTS = {"days": ["Sun"], "from": "12:40", "to": "12:45"}  # NOW is 12:26:40
 
 
 def test_an_event_waits_for_the_moment_that_its_rule_chooses_over_several_runs(host):
-    host.service.events = [event()]
     options = {"rules": [{"action": "prepare", "lead_time": "60", "windows": [NIGHTS]}]}
     shown = host.turn(options=options)
     [waiting] = shown["waiting"]
@@ -261,7 +257,6 @@ def test_an_event_waits_for_the_moment_that_its_rule_chooses_over_several_runs(h
 
 def test_an_event_that_waits_is_left_alone_where_the_vm_has_another_name_now(host):
     options = {"rules": [{"action": "prepare", "lead_time": "60"}]}
-    host.service.events = [event()]
     assert host.turn(options=options)["next"] == "wait"
     host.name = "new"
     assert host.turn("run2", options=options, abandoned="run1")["next"] == "done"
@@ -269,7 +264,6 @@ def test_an_event_that_waits_is_left_alone_where_the_vm_has_another_name_now(hos
 
 
 def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_name(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.name = "new"
     stories = [host.turn()["story"]]
@@ -279,7 +273,6 @@ def test_an_event_of_a_former_name_is_over_once_and_when_it_is_announced_to_no_n
 
 
 def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):
-    host.service.events = [event()]
     options = {"rules": [{"action": "prepare", "lead_time": "60", "windows": [NIGHTS]}]}
     host.wall = NOW + 1095
     shown = host.turn(options=options)
@@ -293,7 +286,6 @@ def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):
 
 
 def test_a_held_event_is_prepared_for_when_a_phase_may_take_the_time_that_is_left(host):
-    host.service.events = [event()]
     options = {"rules": [{"action": "hold"}], "phase_timeout": 600.0}
     assert [each["waits_until"] for each in host.turn(options=options)["waiting"]] == [NOW + 1200 - 615]
 
@@ -321,7 +313,6 @@ def test_an_ignored_event_is_reported_as_one_that_names_the_host(host):
 
 
 def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
-    host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM])
     assert (shown["next"], shown["ready"], shown["acknowledged"]) == ("wait", [], [ID])
     assert [each["text"] for each in shown["story"]][:1] == ["prepared"]
@@ -329,14 +320,12 @@ def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
 
 
 def test_nothing_is_acknowledged_in_the_turn_that_takes_a_failed_outcome(host):
-    host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM], ok=False, reason="no")
     assert (shown["next"], shown["unprepared"]) == ("wait", [ID])
     assert host.service.posts == []
 
 
 def test_nothing_is_acknowledged_on_a_host_that_another_run_has_taken_over(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.turn("run2", abandoned="run1")
     assert host.turn(acknowledge=[CLAIM])["next"] == "locked"
@@ -350,7 +339,6 @@ def test_an_event_without_a_type_is_acknowledged_as_what_it_was_prepared_for(hos
 
 
 def test_nothing_is_acknowledged_that_is_not_prepared(host):
-    host.service.events = [event()]
     shown = host.turn()
     host.turn(acknowledge=[CLAIM])
     shown = host.phase(shown, ok=False, reason="no")
@@ -360,7 +348,6 @@ def test_nothing_is_acknowledged_that_is_not_prepared(host):
 
 
 def test_a_phase_without_an_outcome_is_handed_out_again(host):
-    host.service.events = [event()]
     first = host.turn()
     again = host.turn(outcome={"request_ids": ["of another phase"], "ok": True, "reason": ""})
     assert (again["next"], again["request_ids"]) == ("prepare", first["request_ids"])
@@ -397,7 +384,6 @@ def test_events_that_are_over_are_recovered_from_together(host):
 
 
 def test_a_wait_ends_as_soon_as_another_event_comes(host):
-    host.service.events = [event()]
     shown = host.phase(host.turn())
     assert shown["next"] == "wait"
 
@@ -412,7 +398,6 @@ def test_a_wait_ends_as_soon_as_another_event_comes(host):
 
 
 def test_a_wait_polls_once_a_second_and_ends_with_its_slice(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.timeouts.clear()
     assert host.turn(slice=30.0)["next"] == "wait"
@@ -422,7 +407,6 @@ def test_a_wait_polls_once_a_second_and_ends_with_its_slice(host):
 
 
 def test_a_turn_without_a_slice_looks_once(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.timeouts.clear()
     assert host.turn(slice=0.0)["next"] == "wait"
@@ -459,7 +443,6 @@ def test_a_step_that_others_interrupt_again_and_again_is_given_up(host):
 
 
 def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
-    host.service.events = [event()]
     shown = host.turn()
     host.service.errors = [NoAnswer("no answer")]
     shown = host.phase(shown, slice=3.0)
@@ -486,13 +469,11 @@ def test_a_flood_of_events_in_the_first_turn_is_an_error_and_in_a_later_one_an_o
 
 
 def test_only_the_first_answer_of_a_run_may_take_as_long_as_enabling_the_service(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     assert host.service.timeouts == [None, 30.0]
 
 
 def test_an_outage_after_the_first_answer_of_the_first_turn_changes_nothing_either(host):
-    host.service.events = [event()]
     host.phase(host.turn())
 
     def fail():
@@ -504,7 +485,6 @@ def test_an_outage_after_the_first_answer_of_the_first_turn_changes_nothing_eith
 
 
 def test_no_other_run_takes_the_host_while_an_acknowledgement_is_under_way(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     leases = []
     host.service.approve = lambda _ids: leases.append(host.turn("run2")["lease"]["seconds"])
@@ -519,7 +499,6 @@ def test_the_first_contact_of_a_run_decides(host):
 
 
 def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.refusals = [Refused("answered 400", status=400)]
     shown = host.turn(acknowledge=[CLAIM])
@@ -532,7 +511,6 @@ def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
 
 
 def test_a_service_that_is_closed_during_a_run_is_an_outage_and_nothing_is_over(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.events, host.service.errors = [], [NotAllowed("closed")]
     shown = host.turn()
@@ -564,7 +542,6 @@ def test_a_prepared_event_that_the_control_node_does_not_name_is_not_acknowledge
 
 
 def test_an_acknowledgement_agrees_with_the_document_read_right_before(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.events = [event(kind="Redeploy")]
     shown = host.turn(acknowledge=[CLAIM])
@@ -597,7 +574,6 @@ def test_an_event_that_names_other_vms_than_the_play_has_prepared_for_is_answere
 
 
 def test_an_event_that_grows_between_two_attempts_to_send_is_not_sent_again(host):
-    host.service.events = [event()]
     host.phase(host.turn())
 
     def grow(event_ids):
@@ -611,7 +587,6 @@ def test_an_event_that_grows_between_two_attempts_to_send_is_not_sent_again(host
 
 
 def test_a_claim_for_another_type_is_answered_and_not_sent(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     shown = host.turn(acknowledge=[{**CLAIM, "event_type": "Freeze"}])
     assert (host.service.posts, shown["acknowledged"]) == ([], [])
@@ -620,14 +595,12 @@ def test_a_claim_for_another_type_is_answered_and_not_sent(host):
 
 @pytest.mark.parametrize("resources", [["VM1"], ["vm1", "VM1"]])
 def test_names_in_another_case_are_the_same(host, resources):
-    host.service.events = [event()]
     shown = host.turn()
     host.service.events = [event(resources=resources)]
     assert host.phase(shown, acknowledge=[CLAIM])["acknowledged"] == [ID]
 
 
 def test_a_phase_of_a_run_that_died_begins_again_in_the_next_one(host):
-    host.service.events = [event()]
     dead = host.turn()
     shown = host.turn("run2", abandoned="run1")
     assert shown["next"] == "prepare"
@@ -635,19 +608,16 @@ def test_a_phase_of_a_run_that_died_begins_again_in_the_next_one(host):
 
 
 def test_what_a_run_prepared_counts_in_the_next_one(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     assert host.turn("run2", abandoned="run1")["ready"] == [ID]
 
 
 def test_what_failed_in_one_run_begins_again_in_the_next_one(host):
-    host.service.events = [event()]
     host.phase(host.turn(), ok=False)
     assert host.turn("run2", abandoned="run1")["next"] == "prepare"
 
 
 def test_a_recovery_that_failed_ends_the_run_and_begins_again_in_the_next_one(host):
-    host.service.events = [event()]
     host.phase(host.turn())
     host.service.events = []
     shown = host.phase(host.turn(), ok=False, reason="no")
@@ -656,14 +626,12 @@ def test_a_recovery_that_failed_ends_the_run_and_begins_again_in_the_next_one(ho
 
 
 def test_another_run_is_kept_out_while_a_phase_runs_and_learns_its_owner(host):
-    host.service.events = [event()]
     host.turn()
     shown = host.turn("run2", slice=30.0)
     assert (shown["next"], shown["lease"]["run"], shown["lease"]["owner"]) == ("locked", "run1", {"pid": 1})
 
 
 def test_the_lease_of_a_run_that_is_not_known_to_be_dead_expires(host):
-    host.service.events = [event()]
     host.turn(options={"phase_timeout": 900})
     host.wall += 890
     assert host.turn("run2", slice=1.0)["next"] == "locked"
@@ -672,14 +640,12 @@ def test_the_lease_of_a_run_that_is_not_known_to_be_dead_expires(host):
 
 
 def test_a_run_that_lost_its_lease_takes_no_step(host):
-    host.service.events = [event()]
     mine = host.turn()
     host.turn("run2", abandoned="run1")
     assert host.phase(mine)["next"] == "locked"
 
 
 def test_a_host_that_is_done_is_free_for_another_run(host):
-    host.service.events = [event()]
     host.phase(host.turn(), ok=False)
     host.service.events = []
     host.phase(host.turn(), ok=False)
@@ -707,7 +673,6 @@ def test_only_events_of_the_types_that_were_asked_for_count(host):
 
 
 def test_a_plan_posts_and_keeps_nothing(host):
-    host.service.events = [event()]
     shown = host.turn(check_mode=True)
     assert shown["next"] == "prepare"
     shown = host.phase(shown, check_mode=True, state=shown["state"])
@@ -744,7 +709,6 @@ def test_a_stale_mark_of_a_maintenance_does_not_count(host):
         "at": {"wall": NOW - 61, "monotonic": 1, "boot_id": "b"},
     }
     (host.directory / "maintenance-under-way").write_text(json.dumps(mark))
-    host.service.events = [event()]
     assert host.turn()["next"] == "prepare"
 
 
@@ -752,7 +716,6 @@ def test_a_stale_mark_of_a_maintenance_does_not_count(host):
 def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, text):
     host.directory.mkdir()
     (host.directory / "respond.json").write_text(text)
-    host.service.events = [event()]
     with pytest.raises(WrongValue, match=r"respond\.json"):
         host.turn()
     assert (host.directory / "respond.json").read_text() == text
@@ -761,6 +724,7 @@ def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, tex
 def test_a_turn_shows_which_resource_the_vm_is_if_it_is_asked_to_and_an_event_concerns_it(host):
     compute = {"subscriptionId": "s", "resourceGroupName": "shop", "name": "vm1", "vmScaleSetName": ""}
     host.service.compute = {**compute, "customData": "secret"}
+    host.service.events = []
     assert "compute" not in host.turn(compute=True)
     host.service.events = [event()]
     assert "compute" not in host.turn()
@@ -769,7 +733,6 @@ def test_a_turn_shows_which_resource_the_vm_is_if_it_is_asked_to_and_an_event_co
 
 
 def test_a_service_that_does_not_say_which_resource_the_vm_is_holds_nothing_up(host):
-    host.service.events = [event()]
     shown = host.turn(compute=True)
     assert (shown["next"], shown["compute"]) == ("prepare", {})
 
@@ -779,7 +742,6 @@ def words(facts):
 
 
 def test_a_maintenance_leaves_its_history_on_the_host(host):
-    host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM])
     host.service.events = []
     host.phase(host.turn())
@@ -800,35 +762,30 @@ def test_a_maintenance_leaves_its_history_on_the_host(host):
 
 
 def test_the_control_node_gets_the_facts_of_each_turn_once(host):
-    host.service.events = [event()]
     shown = host.turn()
     assert [fact["kind"] for fact in shown["facts"]] == ["seen", "phase_began"]
     assert [fact["kind"] for fact in host.phase(shown)["facts"]] == ["phase_ended"]
 
 
 def test_a_response_within_a_rolling_maintenance_names_it_as_the_source(host):
-    host.service.events = [event()]
     host.turn(options={"within_maintenance": True})
     assert {fact.source for fact in host.facts()} == {"rolling_maintenance"}
 
 
 def test_a_history_that_cannot_be_written_fails_no_turn_and_is_reported(host):
     (host.directory / PRESENT).mkdir(parents=True)
-    host.service.events = [event()]
     shown = host.turn()
     assert shown["next"] == "prepare"
     assert shown["problems"][0].startswith(f"the history in {host.directory} cannot be written: ")
 
 
 def test_check_mode_leaves_no_history(host):
-    host.service.events = [event()]
     host.turn(check_mode=True)
     assert host.facts() == ()
 
 
 def test_a_mark_of_a_maintenance_that_cannot_be_read_counts_as_one(host):
     (host.directory / "maintenance-under-way").mkdir(parents=True)
-    host.service.events = [event()]
     assert host.turn()["next"] == "wait"
 
 
@@ -859,8 +816,7 @@ def module(host):
     )
 
 
-def test_the_module_returns_its_turn_and_reports_no_change(host, module):
-    host.service.events = [event()]
+def test_the_module_returns_its_turn_and_reports_no_change(module):
     shown = turns.take_turn(module)
     assert (shown["next"], shown["changed"]) == ("prepare", False)
 
@@ -873,8 +829,7 @@ def test_the_module_without_its_action_plugin_is_refused(module, missing):
 
 
 @pytest.mark.parametrize(("known", "own"), [("vm2", False), ("", True), ("VM1", True)])
-def test_a_name_that_the_control_node_knows_saves_the_question_to_the_service(host, module, known, own):
-    host.service.events = [event()]
+def test_a_name_that_the_control_node_knows_saves_the_question_to_the_service(module, known, own):
     module.params["control_node"]["vm_name"] = known
     assert (turns.take_turn(module)["next"] == "prepare") is own
 
@@ -896,11 +851,10 @@ def test_a_turn_that_fails_gives_the_reason_to_the_task(host, module):
         (errno.EIO, "Input/output error: '/var/lib/maintops'"),
     ],
 )
-def test_a_state_that_cannot_be_kept_says_what_to_do(host, module, monkeypatch, number, remedy):
+def test_a_state_that_cannot_be_kept_says_what_to_do(module, monkeypatch, number, remedy):
     def fail(_self):
         raise OSError(number, os.strerror(number), "/var/lib/maintops")
 
-    host.service.events = [event()]
     monkeypatch.setattr("plugins.module_utils._scheduled_events.files.Folder.make", fail)
     with pytest.raises(WrongValue) as caught:
         turns.take_turn(module)
