@@ -64,12 +64,13 @@ DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_)")
 def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any]:
     """The options that the variables of the role give to the first turn of a host.
 
-    An empty value of an option without a default counts as not set.
+    An empty value of an option without a default counts as not set, and so does one of what all roles share.
     """
     names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in options_of("respond")}
     names.update({**OF_OTHERS, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
-    options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
+    has_default = {name for name, option in SPEC.items() if "default" in option} - SHARED.keys()
+    options = {name: value for name, value in given.items() if value not in (None, "") or name in has_default}
     return {"load_balancer": PROVIDER in variables, **options}
 
 
@@ -131,6 +132,7 @@ def _value_problem(variables: Variables, template: Template, role: str) -> str:
     """
     times = {f"{role}_{name}": {"type": "float"} for name in TIMES[role]}
     given = _given(variables, template, {name: name for name in (*PLACE_OPTIONS, *times)})
+    given = {name: value for name, value in given.items() if value not in (None, "") or name in times}
     try:  # with the types of the module, for which a date is a text, and ~ a directory
         given.update(typed_values(PLACE_OPTIONS, given))
         check_fields(given, PLACES, others=True)

@@ -134,6 +134,21 @@ def test_a_fact_that_a_role_sets_is_that_of_its_host_only_where_the_role_says_so
     assert len(facts) > 10
 
 
+def test_no_host_resets_what_another_one_has_read():
+    """Where a fact is set with run_once, all hosts get it: with the strategy free, also those that are ahead."""
+    with_run_once = "roles/load_balancer/tasks/out_tasks.yml"  # is included with it
+    resets = {
+        f"{path}: {task['name']}": task.get("run_once", path == with_run_once)
+        for path in FILES
+        for task in tasks_of(read((ROOT / path).read_text()))
+        if path.startswith("roles/")
+        and "ansible.builtin.set_fact" in task
+        and "{{" not in str(task["ansible.builtin.set_fact"])
+    }
+    assert [name for name, reaches_all in resets.items() if reaches_all] == []
+    assert any(name.startswith(with_run_once) for name in resets)
+
+
 @pytest.mark.parametrize(
     ("path", "unset", "given"),
     [("report.yml", [90], [5]), ("drill.yml", [1, 1], [5, 5]), ("audit.yml", [30], [5])],

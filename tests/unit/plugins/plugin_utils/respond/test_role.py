@@ -123,7 +123,8 @@ def test_values_of_the_types_of_the_role_are_taken():
 
 @pytest.mark.parametrize("value", [None, "", "__omit__"])
 def test_a_variable_that_names_nothing_is_no_option(value):
-    variables = {"scheduled_events_vm_name": value, "respond_recover_tasks": value, "omit": "__omit__"}
+    of_all_roles = {f"scheduled_events_{name}" for name in ("endpoint", "api_version", "vm_name", "state_directory")}
+    variables = {**dict.fromkeys([*of_all_roles, "respond_recover_tasks"], value), "omit": "__omit__"}
     assert options_of_role(variables, as_it_is) == {"load_balancer": False}
 
 
@@ -331,7 +332,7 @@ def test_what_the_roles_give_to_the_role_load_balancer_themselves_is_not_checked
         ("state_directory", "C:\\state", ""),
         ("state_directory", "~/state", ""),
         ("state_directory", "$HOME/state", ""),
-        ("state_directory", None, ""),
+        *((name, value, "") for name in ("endpoint", "api_version", "state_directory") for value in (None, "")),
         ("api_version", datetime.date(2020, 7, 1), ""),  # 2020-07-01 in YAML
         *((name, "__omit__", "") for name in ("endpoint", "api_version", "state_directory")),
     ],
