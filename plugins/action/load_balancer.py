@@ -16,8 +16,16 @@ from ..plugin_utils._ansible.other_host import OtherHostError
 from ..plugin_utils._ansible.strategy import refuse_sharing
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
-from ..plugin_utils._balancers.providers import RecordFailed, balancers_of, behind_haproxy, in_pools, time_left
-from ..plugin_utils._windows.modules import HostOrHereAction
+from ..plugin_utils._balancers.providers import (
+    RecordFailed,
+    balancers_of,
+    behind_haproxy,
+    in_pools,
+    seconds_of,
+    server_of,
+    time_left,
+)
+from ..plugin_utils._windows.modules import HostOrHereAction, run_for
 
 
 class ActionModule(HostOrHereAction, ArmAction):
@@ -37,15 +45,21 @@ class ActionModule(HostOrHereAction, ArmAction):
         if problem:
             raise AnsibleActionFail(problem)
         unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]
-        if unknown and options["provider"] == "health_probe":  # which asks them only when the host returns
+        if unknown and options["provider"] == "health_probe":  # which asks them when the host is out already
             raise AnsibleActionFail(
                 f"balancers has {', '.join(unknown)}, expected hosts of the inventory. Correct "
                 "load_balancer_haproxy_hosts"
             )
+        left = time_left(options)
         try:
             if options["provider"] in ON_HOST:
                 result = super().run(tmp, variables)
-                return {**result, **self._end_return(variables, options)} if result.pop("ask", False) else result
+                if not result.pop("ask", False):
+                    return result
+                if options["state"] == "active":
+                    return {**result, **self._end_return(variables, options)}
+                ended = self._end_drain(variables, options, result["resume"], left)
+                return {**result, **ended, "changed": result["changed"]}
             return {**ActionBase.run(self, tmp, variables), **self._from_here(variables, options)}
         except (ArmError, DrainError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from None
@@ -59,14 +73,30 @@ class ActionModule(HostOrHereAction, ArmAction):
         with self._arm(options, variables, time_left(options)) as arm:
             return in_pools(self, variables, options, arm).bring()
 
+    def _end_drain(
+        self,
+        variables: dict[str, t.Any],
+        options: dict[str, t.Any],
+        stage: dict[str, t.Any],
+        left: t.Callable[[], float],
+    ) -> dict[str, t.Any]:
+        """End the drain of a host that fails its probe: its connections count once no balancer sends new ones."""
+        with balancers_of(self, variables, {**options, "finish_within": seconds_of(left)}) as balancers:
+            server, timeout = server_of(variables, options), max(0.0, min(options["drain_timeout"], left()))
+            try:
+                balancers.wait_until_out(server, options["backends"], timeout=timeout)
+            except DrainError as error:
+                stage["problem"] = "; ".join(filter(None, [stage["problem"], str(error)]))
+        more = {"resume": {**stage, "asked": True}, "finish_within": seconds_of(left)}
+        return run_for(self, "load_balancer", {**self._task.args, **more}, variables)
+
     def _end_return(self, variables: dict[str, t.Any], options: dict[str, t.Any]) -> dict[str, t.Any]:
         """End the return of a host whose service answers: its balancers send it traffic."""
         with balancers_of(self, variables, options) as balancers:
             host, problem, msg = behind_haproxy(self, variables, options, balancers), None, ""
+            server, timeout = server_of(variables, options), options["return_timeout"]
             try:
-                msg = balancers.wait_until_served(
-                    host.options["server"], options["backends"], timeout=options["return_timeout"]
-                )
+                msg = balancers.wait_until_served(server, options["backends"], timeout=timeout)
             except DrainError as error:
                 problem = error
             return {"msg": host.end_return(problem) or msg}

@@ -103,6 +103,10 @@ class Drain:
     def notice(self) -> None:
         """Wait until the balancers send nothing new."""
 
+    def is_noticed_by_caller(self) -> bool:
+        """Whether the caller asks the balancers if they have noticed, and calls again with ``asked`` in the stage."""
+        return False
+
     def connections(self, seconds: float) -> Any:
         """Wait until the connections have ended, for so many seconds at most; those that remain."""
         raise NotImplementedError
@@ -170,6 +174,8 @@ class Drain:
                 return self._result(resume=self.stage)
         if not self.stage["is_noticed"]:
             self.notice()
+            if self.is_noticed_by_caller():
+                return dict(self._result(resume=self.stage), ask=True)
             seconds = max(0.0, min(self.options["drain_timeout"], self.finish_at - self.clock.wall()))
             self.stage.update(is_noticed=True, until=self.clock.wall() + seconds, seconds=seconds)
         return self._wait_for_connections()

@@ -137,6 +137,15 @@ class Probed(Drain):
             self._flag.raise_()
 
     def notice(self) -> None:
+        if "asked" not in self.stage:
+            self.stage["problem"] = self._wait_for_notice()
+        self.stage["peers"] = self._peers()
+
+    def is_noticed_by_caller(self) -> bool:
+        return bool(self.options["balancers"]) and "asked" not in self.stage
+
+    def _wait_for_notice(self) -> str:
+        """What makes it uncertain that the balancers have noticed; empty if nothing does."""
         problem = self._problem or self._check_drained()
         if problem and self._is_checked and self._insists:
             self._take_back()
@@ -146,7 +155,7 @@ class Probed(Drain):
         self.clock.sleep(min(self._notice, left))
         if left < self._notice and not problem:
             problem = f"its balancers need {self._notice:g} s to notice that it is out, and had {left:.0f} s"
-        self.stage.update(peers=self._peers(), problem=problem)
+        return problem
 
     def _check_drained(self) -> str:
         """The problem with the answer while the flag is raised; empty if there is none.

@@ -95,6 +95,24 @@ class Balancers:
         kept_out = [f"{place} ({each['status']})" for place, each in _places(answers) if each["gets_no_new_sessions"]]
         return f"{', '.join(kept_out)} stays out, as it was ordered there" if kept_out else ""
 
+    def wait_until_out(self, server: str, backends: t.Sequence[str], *, timeout: float) -> None:
+        """Wait until no balancer sends new sessions to a server that fails its health checks.
+
+        :raises DrainError: some do after ``timeout`` seconds, or cannot be asked.
+        """
+        served: list[str] = []
+
+        def is_out() -> bool:
+            places = _places(self.look(server, backends))
+            served[:] = [f"{place} is {each['status']}" for place, each in places if not each["gets_no_new_sessions"]]
+            return not served
+
+        if not self._clock.until(is_out, within=timeout, every=LOOK_AGAIN_AFTER):
+            raise DrainError(
+                f"{', '.join(served)} {timeout:g} s after its balancers had the time to notice that it is out. Let "
+                "their health check ask load_balancer_probe_url, or raise load_balancer_probe_interval"
+            )
+
     def look(self, server: str, backends: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         """What each balancer says about a server that is to be taken out."""
         seen = self.ask_all(self.names, INFO, {"server": server, "backends": backends})

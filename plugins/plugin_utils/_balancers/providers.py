@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import typing as t
 from pathlib import Path
@@ -63,6 +64,12 @@ def time_left(options: Options) -> t.Callable[[], float]:
     return lambda: finish_at - time.monotonic()
 
 
+def seconds_of(left: t.Callable[[], float]) -> float:
+    """The remaining time as the option ``finish_within``."""
+    seconds = left()
+    return -1.0 if math.isinf(seconds) else max(0.0, seconds)
+
+
 @contextlib.contextmanager
 def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Options) -> t.Iterator[Balancers]:
     """The balancers, each reached over its own connection.
@@ -94,9 +101,13 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
 
 
 def behind_haproxy(action: ActionBase, variables: dict[str, t.Any], options: Options, balancers: Balancers) -> Drain:
-    server = options["server"] or variables["inventory_hostname"]
-    record = record_on_host(action, variables)
+    record, server = record_on_host(action, variables), server_of(variables, options)
     return Membership({**options, "server": server}, record, balancers, simulate=bool(action._task.check_mode))
+
+
+def server_of(variables: t.Mapping[str, t.Any], options: Options) -> str:
+    """The name of the host on its balancers."""
+    return str(options["server"] or variables["inventory_hostname"])
 
 
 def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, arm: Arm) -> Drain:

@@ -9,6 +9,7 @@ import socket
 
 import pytest
 from emulation import ask, until
+from haproxies import Backend
 
 PROBE = "Make the host fail the probe of its balancer or pass it again"
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
@@ -116,21 +117,38 @@ def test_check_mode_changes_nothing_on_a_host_that_was_never_drained(probed_host
     assert health(backend) == 503
 
 
+def probed(endpoint, port):
+    return {
+        "load_balancer_provider": "health_probe",
+        "load_balancer_probe_flag": str(endpoint.flag),
+        "load_balancer_probe_url": f"http://127.0.0.1:{endpoint.port}/healthz",
+        "load_balancer_probe_interval": 0.2,
+        "load_balancer_ports": [port],
+    }
+
+
 def test_a_host_is_back_when_haproxy_sends_it_traffic_but_for_what_an_operator_took_out_there(haproxy_fleet, backend):
     host = haproxy_fleet.host
-    host.set_variables(
-        load_balancer_provider="health_probe",
-        load_balancer_probe_flag=str(backend.flag),
-        load_balancer_probe_url=f"http://127.0.0.1:{backend.port}/healthz",
-        load_balancer_probe_interval=0.2,
-        load_balancer_ports=[backend.port],
-        load_balancer_on_timeout="continue",
-        load_balancer_drain_timeout=1,
-    )
+    host.set_variables(**probed(backend, backend.port), load_balancer_on_timeout="continue")
     host.run("drained")
+    for balancer in (haproxy_fleet.lb1, haproxy_fleet.lb2):
+        assert {balancer.status()[f"{name}/web1"] for name in ("www", "api")} == {"DOWN"}
     haproxy_fleet.lb2.command("disable server api/web1")
     assert "lb2 api/web1 (MAINT) stays out" in " ".join(host.run("active").output.split())
     assert haproxy_fleet.lb1.status()["www/web1"].startswith("UP")
+    assert host.holders() == []
+
+
+def test_a_host_that_haproxy_still_sends_traffic_is_not_drained(haproxy_fleet, backend, tmp_path):
+    asked = Backend(tmp_path / "drained")  # its health endpoint is not the one that the balancers ask
+    host = haproxy_fleet.host
+    host.set_variables(**probed(asked, backend.port), load_balancer_drain_timeout=1)
+    try:
+        run = host.run("drained", rc=2)
+        assert "lb1 www/web1 is UP, lb1 api/web1 is UP" in " ".join(run.output.split())
+        host.run("active")
+    finally:
+        asked.stop()
     assert host.holders() == []
 
 

@@ -286,6 +286,24 @@ def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(
     assert host.put_back("first") == {"changed": False, "msg": "", "resume": {}}
 
 
+def test_connections_count_once_a_caller_has_asked_the_balancers(host, service, clock):
+    service.peers = ["before:1"]
+    asked = host.drain("first", balancers=["lb1"], drain_timeout=60)
+    assert (asked["changed"], asked["ask"], asked["resume"]["problem"], clock.now) == (True, True, "", 1011)
+    service.peers = ["before:1", "meanwhile:2"]
+    clock.at = [(1015, lambda: service.peers.remove("before:1")), (1020, service.peers.clear)]
+    last = host.drain("first", balancers=["lb1"], drain_timeout=60, resume={**asked["resume"], "asked": True})
+    assert last == {"changed": False, "msg": "", "resume": {}}
+    assert clock.now == 1020
+
+
+def test_a_balancer_that_has_not_noticed_is_a_problem_of_the_drain(host):
+    stage = {**host.drain("first", balancers=["lb1"])["resume"], "asked": True, "problem": "lb1 www/web1 is UP"}
+    assert host.drain("first", balancers=["lb1"], resume=stage)["failed"]
+    continued = host.drain("first", balancers=["lb1"], resume=stage, on_timeout="continue")
+    assert continued == {"changed": False, "msg": "lb1 www/web1 is UP", "resume": {}}
+
+
 def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, service, clock, record):
     host.drain("first")
     assert host.put_back("first", balancers=["lb1"]) == {"changed": True, "msg": "", "resume": {}, "ask": True}

@@ -461,6 +461,39 @@ def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
         traffic()
 
 
+def wait_until_out(fleet):
+    Balancers(["lb1", "lb2"], ask=fleet.ask, clock=fleet.clock).wait_until_out("web1", [], timeout=60)
+
+
+def test_a_server_that_fails_its_check_is_waited_for_until_no_balancer_sends_it_new_sessions(fleet):
+    sleep = fleet.sleep
+
+    def fail_the_check(seconds):
+        sleep(seconds)
+        fleet.servers["lb1" if fleet.now < 1010 else "lb2"]["www"] = "DOWN"
+
+    fleet.sleep = fail_the_check
+    wait_until_out(fleet)
+    assert fleet.now == 1010
+
+
+def test_a_server_whose_balancer_does_not_notice_that_it_is_out_is_named(fleet):
+    fleet.servers["lb1"]["www"] = "DOWN"
+    with pytest.raises(DrainError, match=r"^lb2 www/web1 is UP 60 s after its balancers had the time to notice "):
+        wait_until_out(fleet)
+    assert fleet.now == 1060
+
+
+def test_a_balancer_that_cannot_say_whether_a_host_is_out_is_not_waited_for(fleet):
+    fleet.dead = {"lb1"}
+    with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):
+        wait_until_out(fleet)
+    fleet.dead, fleet.servers["lb2"] = set(), {}
+    with pytest.raises(DrainError, match="No server is called web1 on lb2, in any backend"):
+        wait_until_out(fleet)
+    assert fleet.now == 1000
+
+
 def wait_until_served(fleet, **more):
     balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, clock=fleet.clock)
     return balancers.wait_until_served("web1", more.get("backends", []), timeout=60)
