@@ -142,8 +142,9 @@ class Pooled(Drain):
         return "; ".join([*remarks, *not_put_back(_names(others), "load_balancer_azure_pools")])
 
     def _look(self, at_most: float) -> dict[str, t.Any]:
+        noted = {key.lower(): key for key in self.noted.get("found", {})}  # the case of an id does not matter
         return {
-            key: value
+            noted.get(key.lower(), key): value
             for pool in self._pools
             for key, value in self._product.find(pool, self._me, at_most=at_most).items()
         }

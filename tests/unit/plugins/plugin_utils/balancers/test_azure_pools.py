@@ -376,6 +376,15 @@ def test_a_host_returns_to_a_pool_whose_id_is_spelled_differently_now(arm, host)
     assert arm.states() == {"a": "None"}
 
 
+def test_a_second_drain_with_an_id_that_is_spelled_differently_does_not_note_what_the_first_one_did(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    host().drain({})
+    spelled = host(pools=[POOL.replace("resourceGroups", "resourcegroups")])
+    spelled.drain({})
+    spelled.restore({})
+    assert arm.states() == {"a": "None"}
+
+
 def test_a_pool_that_is_not_listed_any_more_when_the_host_returns_is_named(arm, host):
     for pool in (POOL, OTHER_POOL):
         arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, pool=pool)
