@@ -118,21 +118,24 @@ class Pooled(Drain):
         own = self._in_pools(self.found)
         try:
             self._resources.fulfil(self._host, own)
-            lost = self._resources.without_place(key for key, value in own.items() if value != self._product.out)
-            lost = [key for key in lost if not self._has_other_member(key)]
+            problems = dict.fromkeys(self._not_back(own))
         except (ArmError, DrainError) as error:
             return error
-        if lost:
-            return DrainError(
-                f"{self._host} cannot return to {_names(lost)}, which does not have it any more. Add it there, and run "
-                "it again"
-            )
-        return None
+        return DrainError("; ".join(problems)) if problems else None
 
-    def _has_other_member(self, key: str) -> bool:
-        """Whether the host is in the pool as another member, as when it was removed and added again."""
-        member = PoolMember.of(key)
-        return member.target == member.pool and bool(self._product.find(member.pool, self._me, at_most=FRESH_FOR))
+    def _not_back(self, own: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+        """Where the host is not back since a pool does not have the member any more that left it."""
+        for key in self._resources.without_place(key for key, value in own.items() if value != self._product.out):
+            member, states = PoolMember.of(key), set[t.Any]()
+            if member.target == member.pool:  # it may have been added again, under another name
+                states = {*self._product.find(member.pool, self._me, at_most=FRESH_FOR).values()}
+            if not states:
+                what = "does not have it any more. Add it there"
+            elif states == {self._product.out}:
+                what = "has it as another member that is Down. Set its admin state to None there"
+            else:
+                continue
+            yield f"{self._host} cannot return to {_names([key])}, which {what}, and run it again"
 
     def remark(self) -> str:
         own = self._in_pools(self.found)

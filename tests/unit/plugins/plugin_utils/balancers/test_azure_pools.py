@@ -407,7 +407,13 @@ def test_a_host_that_was_removed_from_its_pool_meanwhile_is_not_said_to_be_back(
     with pytest.raises(DrainError, match=r"^web1 cannot return to lb/www, which does not have it any more\. Add it"):
         web1.restore({})
     assert web1.record.read().holders == ["respond"]
-    pool_of(arm).append({**removed, "name": "added again"})
+    again = copy.deepcopy({**removed, "name": "added again"})
+    pool_of(arm).append(again)
+    clock.now += 600
+    with pytest.raises(DrainError, match=r"lb/www, which has it as another member that is Down\. Set its admin"):
+        web1.restore({})
+    assert web1.record.read().holders == ["respond"]
+    again["properties"]["adminState"] = "None"
     clock.now += 600
     assert web1.restore({})["msg"] == ""
 
