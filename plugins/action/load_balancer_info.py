@@ -18,7 +18,7 @@ from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._azure.pools import Me
-from ..plugin_utils._azure.resources import Traffic, survey
+from ..plugin_utils._balancers.azure import Traffic, survey
 from ..plugin_utils._balancers.membership import Place, refuse_same_servers
 from ..plugin_utils._balancers.providers import PRODUCTS, balancers_of, resources_of_run
 
@@ -61,7 +61,7 @@ class ActionModule(ArmAction):
             )
             for host, own in hosts.items()
         }
-        refuse_same_servers(places)
+        refuse_same_servers({host: [place] for host, place in places.items()}, SERVER)
         behind: dict[tuple[str, ...], list[str]] = {}
         for host, place in places.items():
             behind.setdefault(tuple(place.balancers), []).append(host)

@@ -18,8 +18,9 @@ description:
   - With the providers of Azure, a host is out if it is not a member of one of its pools, or if its admin state in a
     pool of Azure Load Balancer is V(Down). Its pools, and its network interfaces and addresses, are the variables
     C(load_balancer_azure_pools), C(load_balancer_azure_network_interfaces) and C(load_balancer_azure_addresses) of the
-    host. The module reads each pool once for all hosts. All hosts of a run share the results for 15 seconds. Azure does
-    not show there whether the health probe of a balancer finds a host healthy.
+    host. Two hosts that are the same member of a pool are refused. The module reads each pool once for all hosts. All
+    hosts of a run share the results for 15 seconds. Azure does not show there whether the health probe of a balancer
+    finds a host healthy.
 options:
   provider:
     description: The product that the hosts are behind.

@@ -274,31 +274,6 @@ class ApplicationGateway:
         return self._look(pools.owner_of(pool, pools.GATEWAYS), at_most)
 
 
-class Traffic(t.NamedTuple):
-    """``out``: the hosts that get no traffic through some pool; ``unknown``: those that cannot be looked for."""
-
-    out: list[str]
-    unknown: list[str]
-
-
-def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, tuple[t.Sequence[str], Me]]) -> Traffic:
-    """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
-
-    :param hosts: by name, the pools that a host belongs to, and its identity there.
-    :raises ArmError: a pool cannot be read.
-    :raises DrainError: a pool does not say whether its members get traffic.
-    """
-    traffic = Traffic([], [])
-    for host, (own, me) in hosts.items():
-        if not own or not (me.interfaces or me.addresses):
-            traffic.unknown.append(host)
-            continue
-        members = (product.find(pool, me, at_most=FRESH_FOR) for pool in own)
-        if any(not found or product.out in found.values() for found in members):
-            traffic.out.append(host)
-    return traffic
-
-
 def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
     """What is wanted, by target. The case of an id does not matter: its first spelling counts."""
     targets: dict[str, dict[str, t.Any]] = {}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host that leaves its pools of Azure and returns to them. Private to the collection."""
+"""Hosts that leave their pools of Azure and return to them. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .._azure.arm import ArmError
 from .._azure.orders import OrderFailed
 from .._azure.pools import Me, PoolMember
 from .._azure.resources import FRESH_FOR, ApplicationGateway, LoadBalancer, Resources
+from .membership import Place, refuse_same_servers
 
 
 class Pooled(Drain):
@@ -189,6 +190,34 @@ class Pooled(Drain):
     def _pools_without(self, members: t.Iterable[str]) -> list[str]:
         known = {PoolMember.of(key).pool.lower() for key in members}
         return [pool for pool in self._pools if pool.lower() not in known]
+
+
+class Traffic(t.NamedTuple):
+    """``out``: the hosts that get no traffic through some pool; ``unknown``: those that cannot be looked for."""
+
+    out: list[str]
+    unknown: list[str]
+
+
+def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, tuple[t.Sequence[str], Me]]) -> Traffic:
+    """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
+
+    :param hosts: by name, the pools that a host belongs to, and its identity there.
+    :raises ArmError: a pool cannot be read.
+    :raises DrainError: a pool does not say whether its members get traffic, or two hosts are the same member.
+    """
+    traffic, places = Traffic([], []), dict[str, list[Place]]()
+    for host, (own, me) in hosts.items():
+        if not own or not (me.interfaces or me.addresses):
+            traffic.unknown.append(host)
+            continue
+        members = [product.find(pool, me, at_most=FRESH_FOR) for pool in own]
+        keys = [PoolMember.of(key) for found in members for key in found]
+        places[host] = [Place([member.pool.lower()], member.name, []) for member in keys]
+        if any(not found or product.out in found.values() for found in members):
+            traffic.out.append(host)
+    refuse_same_servers(places, "load_balancer_azure_network_interfaces and load_balancer_azure_addresses")
+    return traffic
 
 
 def _names(keys: t.Iterable[str]) -> str:

@@ -18,30 +18,31 @@ LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
 
 
 class Place(t.NamedTuple):
-    """What a host is on its balancers. No backend stands for each of those that have the server."""
+    """What a host is on balancers, or in a pool. No backend stands for each of those that have the server."""
 
     balancers: list[str]
     server: str
     backends: list[str]
 
 
-def refuse_same_servers(places: t.Mapping[str, Place]) -> None:
+def refuse_same_servers(places: t.Mapping[str, t.Sequence[Place]], variables: str) -> None:
     """Refuse two hosts that are the same server.
 
     :param places: of each host.
+    :param variables: those that say which server a host is.
     :raises DrainError: the message names two hosts.
     """
-    by_server: dict[str, list[str]] = {}
-    for host, place in places.items():
-        for other in by_server.setdefault(place.server, []):
-            common = [each for each in place.balancers if each in places[other].balancers]
-            each_backend = not (place.backends and places[other].backends)
-            if common and (each_backend or {*place.backends} & {*places[other].backends}):
+    by_server: dict[str, list[tuple[str, Place]]] = {}
+    for host, place in [(host, place) for host, own in places.items() for place in own]:
+        for other, its in by_server.setdefault(place.server, []):
+            common = [each for each in place.balancers if each in its.balancers]
+            each_backend = not (place.backends and its.backends)
+            if other != host and common and (each_backend or {*place.backends} & {*its.backends}):
                 raise DrainError(
                     f"{other} and {host} are both the server {place.server} on {', '.join(common)}, expected one host "
-                    "for each server. Correct load_balancer_haproxy_server of one of them"
+                    f"for each server. Correct {variables} of one of them"
                 )
-        by_server[place.server].append(host)
+        by_server[place.server].append((host, place))
 
 
 class Balancers:

@@ -23,8 +23,8 @@ from plugins.plugin_utils._azure import orders as orders_of_a_run
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
 from plugins.plugin_utils._azure.orders import Orders
 from plugins.plugin_utils._azure.pools import Me
-from plugins.plugin_utils._azure.resources import ApplicationGateway, LoadBalancer, Resources, survey
-from plugins.plugin_utils._balancers.azure import Pooled
+from plugins.plugin_utils._azure.resources import ApplicationGateway, LoadBalancer, Resources
+from plugins.plugin_utils._balancers.azure import Pooled, survey
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
@@ -835,14 +835,15 @@ def in_pools(address, *pools):
 
 
 def test_hosts_that_are_down_in_a_pool_or_in_none_are_out_and_each_resource_is_read_once(arm, look):
-    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5", "adminState": "Down"}})
+    members = {f"in {number}": {"ipAddress": f"10.0.1.{number}"} for number in range(50)}
+    members.update({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5", "adminState": "Down"}})
+    arm.add_balancer(members)
     arm.put(OTHER_POOL, properties={"loadBalancerBackendAddresses": []})
     hosts = {
-        "in": in_pools("10.0.0.4", POOL),
         "down": in_pools("10.0.0.5", POOL),
         "in none": in_pools("10.0.0.6", POOL),
         "in one of two": in_pools("10.0.0.4", POOL, OTHER_POOL),
-        **{f"in {number}": in_pools("10.0.0.4", POOL) for number in range(50)},
+        **{f"in {number}": in_pools(f"10.0.1.{number}", POOL) for number in range(50)},
     }
     assert look(LoadBalancer, hosts) == (["down", "in none", "in one of two"], [])
     assert sorted(path for _method, path in arm.calls) == sorted([POOL, OTHER_POOL, BALANCER])
@@ -855,6 +856,18 @@ def test_hosts_that_are_removed_from_the_gateway_are_out(arm, look):
     hosts = {"web1": in_pools("10.0.0.4", GATEWAY_POOL), "web2": in_pools("10.0.0.5", GATEWAY_POOL)}
     assert look(ApplicationGateway, hosts) == (["web2"], [])
     assert arm.calls == [("GET", GATEWAY)]
+
+
+@pytest.mark.parametrize(("product", "pool"), [(LoadBalancer, POOL), (ApplicationGateway, GATEWAY_POOL)])
+def test_two_hosts_that_are_the_same_member_of_a_pool_are_refused(arm, look, product, pool):
+    arm.add_balancer({"10.0.0.4": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    arm.add_gateway(["10.0.0.4", "10.0.0.5"])
+    hosts = {"web1": in_pools("10.0.0.4", pool, pool), "web2": in_pools("10.0.0.5", pool)}
+    assert look(product, hosts) == ([], [])
+    hosts["web3"] = in_pools("10.0.0.4", pool.replace("resourceGroups", "resourcegroups"))
+    message = r"^web1 and web3 are both the server 10\.0\.0\.4 on .*, expected .* Correct load_balancer_azure_network"
+    with pytest.raises(DrainError, match=message):
+        look(product, hosts)
 
 
 def test_a_host_without_pools_or_identity_is_unknown_and_not_in(arm, look):

@@ -144,10 +144,10 @@ def membership(fleet):
     ],
 )
 def test_two_hosts_that_are_the_same_server_are_refused(other, refused):
-    places = {"web1": Place(["lb1"], "app", ["www"]), "web2": other}
-    message = "^web1 and web2 are both the server app on lb1, expected"
+    places = {"web1": [Place(["lb1"], "app", ["www"])], "web2": [other]}
+    message = "^web1 and web2 are both the server app on lb1, expected .* Correct the_variable of one of them$"
     with pytest.raises(DrainError, match=message) if refused else contextlib.nullcontext():
-        refuse_same_servers(places)
+        refuse_same_servers(places, "the_variable")
 
 
 def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
