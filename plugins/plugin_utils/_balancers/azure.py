@@ -116,8 +116,8 @@ class Pooled(Drain):
         self._resources.withdraw(self._host, self.found)
 
     def wait_until_back(self) -> Exception | None:
-        own = self._in_pools(self.found)
         try:
+            own = self._in_pools(self.found)
             self._resources.fulfil(self._host, own)
             problems = dict.fromkeys(self._not_back(own))
         except (ArmError, DrainError) as error:

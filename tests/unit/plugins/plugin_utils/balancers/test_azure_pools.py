@@ -608,6 +608,22 @@ def test_a_return_that_azure_refuses_holds_no_other_holder_up_and_is_finished_by
     assert not web1.record.read().holders
 
 
+def test_a_resumed_return_that_cannot_read_its_pool_holds_no_other_holder_up(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host(wait_at_most=10.0)
+    to_the_end(web1.drain)
+    resume = web1.restore({})["resume"]
+    clock.now += 61
+
+    def refuse(*_):
+        raise Refused(403, "AuthorizationFailed", "no right to read")
+
+    arm.answers.append(refuse)
+    with pytest.raises((DrainError, ArmError), match="no right to read"):
+        web1.restore(resume)
+    assert (web1.record.read().holders, web1.record.returning()) == (["respond"], None)
+
+
 @pytest.mark.parametrize("place", ["flag", "lb1/www", "found"])
 def test_what_another_provider_noted_of_the_host_is_named_and_left_to_it(arm, host, place):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
