@@ -110,19 +110,33 @@ class Pooled(Drain):
         return f"would put it back into {_names(self._in_pools(self.found))}"
 
     def put_back(self) -> None:
-        self._resources.place(self._host, self._in_pools(self.found))
+        own, problems = self._in_readable_pools()
+        self._resources.place(self._host, own)
+        if problems:  # the next call would not know what is ordered
+            self._return_to(own, problems)
 
     def withdraw(self) -> None:
         self._resources.withdraw(self._host, self.found)
 
     def wait_until_back(self) -> Exception | None:
         try:
-            own = self._in_pools(self.found)
-            self._resources.fulfil(self._host, own)
-            problems = dict.fromkeys(self._not_back(own))
+            self._return_to(*self._in_readable_pools())
         except (ArmError, DrainError) as error:
             return error
-        return DrainError("; ".join(problems)) if problems else None
+        return None
+
+    def _return_to(self, own: t.Mapping[str, t.Any], problems: list[str]) -> None:
+        """Return to pools.
+
+        :raises DrainError: there are problems already, or the host is not back.
+        """
+        try:
+            self._resources.fulfil(self._host, own)
+            problems = [*problems, *self._not_back(own)]
+        except (ArmError, DrainError) as error:
+            problems = [*problems, str(error)]
+        if problems:
+            raise DrainError("; ".join(dict.fromkeys(problems)))
 
     def _not_back(self, own: t.Mapping[str, t.Any]) -> t.Iterator[str]:
         """Where the host is not back since a pool does not have the member any more that left it."""
@@ -170,12 +184,22 @@ class Pooled(Drain):
         self._ask("returning", lease=0)
         self._ask("released")
 
-    def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def _in_readable_pools(self) -> tuple[dict[str, t.Any], list[str]]:
+        """What a return writes, and the problems of pools that cannot be read: they keep it out of no other pool."""
+        own, problems = dict[str, t.Any](), list[str]()
+        for pool in self._pools:
+            try:
+                own.update(self._in_pools(self.found, [pool]))
+            except ArmError as error:
+                problems.append(str(error))
+        return own, problems
+
+    def _in_pools(self, found: t.Mapping[str, t.Any], only: t.Sequence[str] = ()) -> dict[str, t.Any]:
         """What a record has of the host in its pools.
 
         :raises DrainError: it has a member that is not the host. The host keeps the record, and can write anything.
         """
-        pools = [pool.lower() for pool in self._pools]  # the case of an id does not matter
+        pools = [pool.lower() for pool in only or self._pools]  # the case of an id does not matter
         own = {key: value for key, value in found.items() if PoolMember.of(key).pool.lower() in pools}
         for key, value in own.items():
             member = PoolMember.of(key)

@@ -608,6 +608,24 @@ def test_a_return_that_azure_refuses_holds_no_other_holder_up_and_is_finished_by
     assert not web1.record.read().holders
 
 
+@pytest.mark.parametrize("wait_at_most", [0.0, 10.0])
+def test_a_pool_that_is_gone_keeps_the_host_out_of_no_other_pool_and_is_a_problem(arm, host, clock, wait_at_most):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    arm.add_balancer({"x": {"ipAddress": "10.0.0.4"}}, pool=OTHER_POOL)
+    web1 = host(pools=[OTHER_POOL, POOL], wait_at_most=wait_at_most)
+    to_the_end(web1.drain)
+    kept = arm.resources.pop(OTHER_POOL.lower())
+    clock.now += 600
+    with pytest.raises(DrainError, match=f"^GET {OTHER_POOL} was answered 404"):
+        to_the_end(web1.restore)
+    assert arm.states() == {"a": "None"}
+    assert web1.record.read().holders == ["respond"]
+    arm.resources[OTHER_POOL.lower()] = kept
+    to_the_end(web1.restore)
+    assert arm.states(OTHER_POOL) == {"x": "None"}
+    assert not web1.record.read().holders
+
+
 def test_a_resumed_return_that_cannot_read_its_pool_holds_no_other_holder_up(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host(wait_at_most=10.0)
