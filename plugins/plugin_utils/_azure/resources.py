@@ -69,10 +69,10 @@ def bring(
                         pause = LOOK_AGAIN_AFTER if again_at else 0.0
                         sent, again_at = True, now + LOOK_AGAIN_AFTER
                 except ArmError as error:
+                    sent = sent or error.fleeting or not error.status  # Azure may have carried it out
                     if not (error.conflict or error.fleeting):
                         raise
                     problem, pause = str(error), LOOK_AGAIN_AFTER
-                    sent = sent or error.fleeting
             if arm.clock.monotonic() + pause >= give_up_at:
                 raise ArmError(
                     f"{target} was not changed within {timeout:.0f} s: {problem}. Wait until the change has ended"
@@ -82,7 +82,7 @@ def bring(
             arm.clock.sleep(pause)
             body = read()
     except ArmError as error:
-        error.sent = sent or not error.status  # without a status, Azure may have got the request
+        error.sent = sent
         raise
 
 

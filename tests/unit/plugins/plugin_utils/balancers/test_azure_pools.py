@@ -184,21 +184,58 @@ def test_an_order_of_an_operator_that_comes_after_the_look_of_another_host_stays
     assert arm.states() == {"a": "None", "b": "Down"}
 
 
-def test_a_host_that_azure_does_not_let_out_is_not_put_back_after_an_operator_did_it_by_hand(arm, host):
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (409, "ScopeLocked"),
+        (409, "AnotherOperationInProgress"),
+        (412, "PreconditionFailed"),
+        (429, "RetryableError"),
+        (429, "TooManyRequests"),
+    ],
+)
+def test_a_host_that_azure_does_not_let_out_is_not_put_back_after_an_operator_did_it_by_hand(
+    arm, host, clock, status, code
+):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
 
     def refuse(method, *_):
         if method == "PUT":
-            raise Refused(409, "ScopeLocked", "The scope is locked.")
+            raise Refused(status, code, "Not now.")
 
     arm.answers.append(refuse)
     web1 = host()
-    with pytest.raises(DrainError, match="The scope is locked"):
+    with pytest.raises(DrainError, match="Not now"):
         web1.drain({})
     arm.answers.remove(refuse)
     pool_of(arm)[0]["properties"]["adminState"] = "Down"
+    clock.now += 60
     web1.restore({})
     assert arm.states() == {"a": "Down"}
+
+
+@pytest.mark.parametrize("status", [0, 503, 200])
+def test_a_drain_that_azure_may_have_carried_out_is_followed_by_a_return(arm, host, clock, monkeypatch, status):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+
+    def break_off(stand_in, method, *request, send=send):
+        sent = send(stand_in, method, *request)
+        if method != "PUT":
+            return sent
+        arm._updating[POOL.lower()] = 10**9
+        if status == 0:
+            raise TimeoutError
+        return sent._replace(status=status, body=b"<html>")
+
+    web1 = host()
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "send", break_off)
+        with pytest.raises(DrainError):
+            web1.drain({})
+    arm._updating.clear()
+    clock.now += 60
+    web1.restore({})
+    assert arm.states() == {"a": "None"}
 
 
 def to_the_end(call):
