@@ -60,15 +60,23 @@ _ID = re.compile(
 class ArmError(Exception):
     """Azure Resource Manager refused, or gave no answer. ``status`` is 0 and ``code`` empty where they are unknown.
 
-    ``asked_pause``: seconds that Azure asks to wait. ``sent``: whether a change may have been carried out.
-    ``unanswered``: whether the connection gave no answer.
+    ``problem``: the text without what to do. ``asked_pause``: seconds that Azure asks to wait. ``sent``: whether a
+    change may have been carried out. ``unanswered``: whether the connection gave no answer.
     """
 
     def __init__(
-        self, text: str, *, status: int = 0, code: str = "", message: str = "", asked_pause: float = 0.0
+        self,
+        problem: str,
+        what_to_do: str = "",
+        *,
+        status: int = 0,
+        code: str = "",
+        message: str = "",
+        asked_pause: float = 0.0,
     ) -> None:
-        super().__init__(text)
-        self.status, self.code, self.message, self.asked_pause = status, code, message, asked_pause
+        super().__init__(problem + what_to_do)
+        self.problem, self.status, self.code, self.message = problem, status, code, message
+        self.asked_pause = asked_pause
         self.sent = self.unanswered = False
 
     @property
@@ -256,7 +264,8 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     elif answer.status in UNAVAILABLE:
         what_to_do = ". Run it again when Azure works again"
     return ArmError(
-        f"{request} was answered {answer.status}: {f'{code} {message}'.strip()}".rstrip(" .:") + what_to_do,
+        f"{request} was answered {answer.status}: {f'{code} {message}'.strip()}".rstrip(" .:"),
+        what_to_do,
         status=answer.status,
         code=code,
         message=message,

@@ -72,7 +72,7 @@ def bring(
                     sent = sent or error.fleeting or not error.status  # Azure may have carried it out
                     if not (error.conflict or error.fleeting):
                         raise
-                    problem, pause = str(error), LOOK_AGAIN_AFTER
+                    problem, pause = error.problem, max(LOOK_AGAIN_AFTER, error.asked_pause)
             if arm.clock.monotonic() + pause >= give_up_at:
                 raise ArmError(
                     f"{target} was not changed within {timeout:.0f} s: {problem}. Wait until the change has ended"

@@ -506,6 +506,21 @@ def test_a_write_that_met_another_one_is_read_again_and_written_again(arm, host,
     assert arm.count("PUT") == 3
 
 
+def test_a_write_that_met_another_one_is_repeated_when_azure_asks_for_it_and_says_once_what_to_do(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    times = []
+
+    def refuse(method, *_):
+        if method == "PUT":
+            times.append(clock.now)
+            raise Refused(429, "RetryableError", "Please try again after '120' seconds.")
+
+    arm.answers.append(refuse)
+    with pytest.raises(DrainError, match=r"Please try again after '120' seconds\. Wait until the change has ended"):
+        host().drain({})
+    assert times == [1000, 1120, 1240, 1360, 1480]
+
+
 def test_the_change_of_another_client_between_read_and_write_is_kept(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
     others = iter([1])
