@@ -18,6 +18,7 @@ from ansible.module_utils import urls
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock, pause_after
 from ...module_utils._scheduled_events.exchange import announced_length, retry_after
+from ...module_utils._scheduled_events.text import hide, shown
 from .._ansible.run import refuse_ended_run
 
 # The address of Azure Resource Manager by cloud_environment. It is also what a token is for.
@@ -40,6 +41,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_SILENCE = 60.0  # seconds for which a request without an answer is repeated
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
 MAX_ANSWER = 64 * 1024 * 1024  # bytes
+LONGEST_TEXT = 1000  # characters of Azure in a message
 RENEWED_BEFORE = 120.0  # seconds before a token expires
 
 # The types of resources.
@@ -225,31 +227,34 @@ class Arm:
             path = quote(url, safe=string.punctuation)  # Azure allows all letters in the name of a resource group
             answer = self._send(method, f"{self._host}{path}?api-version={api_version}", headers, data)
         except OSError as error:
-            problem = str(error).replace(self._token.text, "(token)")
-            unanswered = ArmError(f"{request}: {self._host} gave no answer: {problem}")
+            unanswered = ArmError(f"{request}: {self._host} gave no answer: {self._shown(str(error))}")
             unanswered.unanswered = True
             raise unanswered from error
-        # What quotes the request must not show it
-        answer = answer._replace(body=answer.body.replace(self._token.text.encode(), b"(token)"))
         try:
             content = json.loads(answer.body) if answer.body else None
         except (ValueError, RecursionError):
             content = answer.body[:300].decode("utf-8", "replace")
             if answer.status < 300:
-                raise ArmError(f"{request} was answered {answer.status}, and with {content!r}, expected JSON") from None
+                raise ArmError(
+                    f"{request} was answered {answer.status}, and with {self._shown(content)!r}, expected JSON"
+                ) from None
         if 200 <= answer.status < 300 and answer.status != 207:  # some of several parts failed
             return content
-        raise _error_of(answer, content, request)
+        raise _error_of(answer, content, request, self._shown)
+
+    def _shown(self, text: str) -> str:
+        """A text from outside, which may quote the request, for a message. It has no part of the token."""
+        return shown(hide(text, [self._token.text] if self._token else []), LONGEST_TEXT)
 
 
-def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
+def _error_of(answer: ArmAnswer, content: t.Any, request: str, show: t.Callable[[str], str]) -> ArmError:
     error = content.get("error", content) if isinstance(content, dict) else {"message": content}
     error = error if isinstance(error, dict) else {}
     details = error.get("details")
     details = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
-    code, messages = str(error.get("code") or ""), [str(error.get("message") or "")]
+    code, messages = show(str(error.get("code") or "")), [str(error.get("message") or "")]
     messages += [f"{each.get('code', '')}: {each.get('message', '')}" for each in details]
-    message = " ".join(filter(None, messages))
+    message = show(" ".join(filter(None, messages)))
     what_to_do = ""
     if answer.status == 401:
         what_to_do = ". Check the identity of the control node, its tenant and its cloud_environment"

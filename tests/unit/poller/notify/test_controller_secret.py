@@ -9,9 +9,9 @@ import json
 import urllib.parse
 
 import pytest
+from _scheduled_events.text import HIDDEN, MOST, hide
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify.controller import Controller
-from scheduled_events_poller.notify.request import HIDDEN, MOST, hide
 from scheduled_events_poller.notify.settings import ControllerSettings
 
 TOKEN = "aB3dEf6hIj9lMnOpQrSt2vWx"

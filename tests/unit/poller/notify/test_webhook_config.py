@@ -10,9 +10,10 @@ import re
 import pytest
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.runs import PHASES
+from _scheduled_events.text import hide
 from scheduled_events_poller.notify import settings as notify_settings
 from scheduled_events_poller.notify.formats import FORMATS
-from scheduled_events_poller.notify.request import Requests, hide
+from scheduled_events_poller.notify.request import Requests
 
 SECRET = "S3cretValue"
 OPS = {"name": "ops", "url": "https://example.org/" + SECRET}
