@@ -30,6 +30,7 @@ def rows_of(arm: Arm, query: str, subscriptions: t.Sequence[str]) -> list[t.Any]
     :raises ArmError: it was refused, or Azure did not send all rows.
     """
     rows: list[t.Any] = []
+    tokens: set[str] = set()
     options: dict[str, t.Any] = {"resultFormat": "objectArray", "$top": ROWS}
     while True:
         body = {"subscriptions": list(subscriptions), "query": query, "options": options}
@@ -38,9 +39,10 @@ def rows_of(arm: Arm, query: str, subscriptions: t.Sequence[str]) -> list[t.Any]
         if not isinstance(page, list) or not isinstance(total, int):
             raise ArmError(f"POST {URL} was answered without a list data and a number totalRecords. Run it again")
         rows += page
-        token = answer.get("$skipToken")
+        token = str(answer.get("$skipToken") or "")
         if not token and len(rows) >= total:
             return rows
-        if not token or not page or len(rows) > total:
+        if not token or not page or len(rows) > total or token in tokens:  # it would be the same page again
             raise ArmError(f"POST {URL} was answered with {len(rows)} of {total} rows. Run it again")
+        tokens.add(token)
         options = {**options, "$skipToken": token}

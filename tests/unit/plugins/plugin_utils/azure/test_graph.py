@@ -47,7 +47,8 @@ def test_a_query_that_is_asked_too_often_waits_as_long_as_azure_says():
     [
         ({"totalRecords": 2, "data": [1], "resultTruncated": "true"}, "1 of 2 rows"),
         ({"totalRecords": 2, "data": [], "$skipToken": "again"}, "0 of 2 rows"),
-        ({"totalRecords": 2, "data": [1], "$skipToken": "again"}, "3 of 2 rows"),
+        ({"totalRecords": 2, "data": [1, 2, 3], "$skipToken": "next"}, "3 of 2 rows"),
+        ({"totalRecords": 9, "data": [1], "$skipToken": "again"}, "2 of 9 rows"),
         ({"totalRecords": 1, "data": {"rows": []}}, "without a list data"),
         ({"data": []}, "without a list data"),
         ([], "without a list data"),
