@@ -198,6 +198,8 @@ class Resources:
 
         def change(body: Body) -> Body | None:
             changed = pools.apply(target, body, desired)
+            if changed and not body.get("etag") and pools.api_version_of(target) == pools.NETWORK_API:
+                raise ArmError(f"{target} was read without the etag that a change needs. Run it again")
             return None if changed is None and provisioning_state(body) == WRITTEN else changed or body
 
         read = self._reading(target)

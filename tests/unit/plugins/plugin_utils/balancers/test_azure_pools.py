@@ -536,6 +536,15 @@ def test_the_change_of_another_client_between_read_and_write_is_kept(arm, host):
     assert arm.states() == {"a": "Down", "b": "Up"}
 
 
+def test_a_resource_without_an_etag_is_not_written_since_that_could_undo_the_change_of_another_client(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    arm.resources[POOL.lower()].pop("etag")
+    web1 = host()
+    with pytest.raises(DrainError, match="/www was read without the etag that a change needs"):
+        web1.drain({})
+    assert (arm.count("PUT"), web1.record.read().holders) == (0, [])
+
+
 def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
 
