@@ -255,14 +255,14 @@ def _error_of(answer: ArmAnswer, content: t.Any, request: str, show: t.Callable[
     code, messages = show(str(error.get("code") or "")), [str(error.get("message") or "")]
     messages += [f"{each.get('code', '')}: {each.get('message', '')}" for each in details]
     message = show(" ".join(filter(None, messages)))
-    what_to_do = ""
+    what_to_do = ". Remove the cause, and run it again"
     if answer.status == 401:
         what_to_do = ". Check the identity of the control node, its tenant and its cloud_environment"
     elif answer.status == 403 and code.endswith("AuthorizationFailed"):
         what_to_do = ". Give the identity of the control node the role that the guide shows"
     elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"
-    elif answer.status in THROTTLED:
+    elif answer.status in (*THROTTLED, *CONFLICTS) and code not in REFUSALS:
         what_to_do = ". Run it again later"
         if answer.pause:
             what_to_do = f". Azure asks for {answer.pause:.0f} s without requests. Run it again after that time"

@@ -111,7 +111,7 @@ def test_throttling_and_moments_without_service_are_waited_out(arm, stand_in, id
     [
         (401, "ExpiredAuthenticationToken", r"\. Check the identity of the control node, its tenant"),
         (403, "AuthorizationFailed", r"\. Give the identity of the control node the role"),
-        (403, "RequestDisallowedByPolicy", "$"),
+        (403, "RequestDisallowedByPolicy", r"\. Remove the cause, and run it again$"),
     ],
 )
 def test_a_client_that_may_not_acknowledge_learns_what_helps(arm, stand_in, status, code, advice):

@@ -350,6 +350,22 @@ def test_a_refusal_without_a_pause_names_none():
         answering(429, b"").read(POOL, "2024-05-01")
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "what_to_do"),
+    [
+        (307, "", "Remove the cause, and run it again"),
+        (400, "InvalidRequest", "Remove the cause, and run it again"),
+        (403, "RequestDisallowedByPolicy", "Remove the cause, and run it again"),
+        (409, "ScopeLocked", "Remove the cause, and run it again"),
+        (409, "Conflict", "Run it again later"),
+        (412, "PreconditionFailed", "Run it again later"),
+    ],
+)
+def test_every_refusal_says_what_to_do(status, code, what_to_do):
+    with pytest.raises(ArmError, match=rf" was answered {status}(: {code})?\. {what_to_do}$"):
+        answering(status, json.dumps({"error": {"code": code}}).encode()).write("PUT", POOL, "2024-05-01", {})
+
+
 @pytest.mark.parametrize("code", ["AnotherOperationInProgress", "RetryableError"])
 def test_a_read_that_azure_refuses_for_the_moment_is_repeated(arm, stand_in, code):
     refuse_times(stand_in, 2, 429, code, "busy")
