@@ -46,6 +46,7 @@ class Pooled(Drain):
         self._pools = list(dict.fromkeys(options["pools"]))
         self._me = Me(options["network_interfaces"], options["addresses"])
         self._began = clock.monotonic()
+        self._was_in: list[str] = []  # what a return found as it was before the drain
 
     def look(self) -> dict[str, t.Any]:
         # An operator may have taken it out since another host of the run has read the pool.
@@ -131,16 +132,19 @@ class Pooled(Drain):
         :raises DrainError: there are problems already, or the host is not back.
         """
         try:
-            self._resources.fulfil(self._host, own)
-            problems = [*problems, *self._not_back(own)]
+            changed = self._resources.fulfil(self._host, own)
+            left = [key for key, value in own.items() if value != self._product.out]
+            lost = self._resources.without_place(left)
+            problems = [*problems, *self._not_back(lost)]
+            self._was_in = [] if changed else [key for key in left if key not in lost]
         except (ArmError, DrainError) as error:
             problems = [*problems, str(error)]
         if problems:
             raise DrainError("; ".join(dict.fromkeys(problems)))
 
-    def _not_back(self, own: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+    def _not_back(self, lost: t.Iterable[str]) -> t.Iterator[str]:
         """Where the host is not back since a pool does not have the member any more that left it."""
-        for key in self._resources.without_place(key for key, value in own.items() if value != self._product.out):
+        for key in lost:
             member, states = PoolMember.of(key), set[t.Any]()
             if member.target == member.pool:  # it may have been added again, under another name
                 states = {*self._product.find(member.pool, self._me, at_most=FRESH_FOR).values()}
@@ -157,6 +161,11 @@ class Pooled(Drain):
         kept_out = [key for key, value in own.items() if value == self._product.out]
         others = [key for key in self.found if key not in own]
         remarks = [f"stays out of {_names(kept_out)}, as it was before"] if kept_out else []
+        if self._was_in:
+            remarks.append(
+                f"was not out of {_names(self._was_in)}. If a drain got no answer from Azure, look there again later: "
+                "Azure may still carry it out"
+            )
         return "; ".join([*remarks, *not_put_back(_names(others), "load_balancer_azure_pools")])
 
     def _look(self, at_most: float) -> dict[str, t.Any]:

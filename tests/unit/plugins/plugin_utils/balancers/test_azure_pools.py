@@ -238,6 +238,22 @@ def test_a_drain_that_azure_may_have_carried_out_is_followed_by_a_return(arm, ho
     assert arm.states() == {"a": "None"}
 
 
+def test_a_return_that_finds_the_host_in_its_pool_says_that_a_drain_without_an_answer_may_come_later(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+
+    def break_off(method, *_):
+        if method == "PUT":
+            clock.now += 25
+            raise TimeoutError("no answer within 25 s")
+
+    arm.answers.append(break_off)
+    with pytest.raises(DrainError):
+        host(finish_within=30.0).drain({})
+    arm.answers.remove(break_off)
+    clock.now += 60
+    assert host().restore({})["msg"].startswith("was not out of lb/www. If a drain got no answer from Azure,")
+
+
 def to_the_end(call):
     """Call it until nothing is left to do."""
     resume = call({})["resume"]
