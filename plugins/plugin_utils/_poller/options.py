@@ -168,10 +168,10 @@ def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) ->
             f"{place}: {given[0]} is not a program, expected it to begin with a line such as #!/bin/sh, without a byte "
             "order mark: add the line"
         )
-    if content.startswith(b"#!") and b"\n" not in content.strip():
+    if given == ["content"] and content.startswith(b"#!") and b"\n" not in content.strip():
         raise WrongValue(
-            f"{place}: {given[0]} is one line, expected commands after the line that begins with #!: write "
-            f'"content: |", since ">" joins the lines'
+            f"{place}: content is one line, expected commands after the line that begins with #!: write "
+            f'"content: |", since ">" joins the lines, or give a file as src'
         )
     if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
         raise WrongValue(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")

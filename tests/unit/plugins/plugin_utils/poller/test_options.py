@@ -93,8 +93,9 @@ def test_a_flag_is_what_ansible_takes_it_for(value, meant):
     assert check(dry_run=value).config["dry_run"] is meant
 
 
-def test_an_empty_name_and_directory_are_none():
-    converted = check().config
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_name_and_directory_are_none(empty):
+    converted = check(vm_name=empty, metrics_directory=empty).config
     assert (converted["vm_name"], converted["metrics_directory"]) == (None, None)
 
 
@@ -139,8 +140,8 @@ def test_a_command_is_quoted_for_the_shell():
     assert content == b"#!/bin/sh\nexec /bin/echo '$HOME `id`' 'it'\"'\"'s' 15 ''\n"
 
 
-def test_a_source_is_taken_as_it_is():
-    program = b"\x7fELF\xff\0\r\n"
+@pytest.mark.parametrize("program", [b"\x7fELF\xff\0\r\n", b"#!/usr/local/sbin/drain-web --all\n"])
+def test_a_source_is_taken_as_it_is(program):
     assert content_of({"name": "a", "phase": "prepare", "src": "drain"}, {"drain": program}) == program
 
 
