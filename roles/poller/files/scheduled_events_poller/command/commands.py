@@ -390,7 +390,7 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
     """The id of an event of this VM that is announced now, or was when the service answered last; empty without one.
 
-    One of a former name counts if hooks ran for it.
+    One of a former name counts as long as the unit knows it.
     """
     known = _load_state(chosen).events
     try:
@@ -398,10 +398,9 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> s
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
-        announced = (entry for entry in known.values() if entry.present or (entry.elsewhere and entry.ran))
+        announced = (entry for entry in known.values() if entry.is_announced)
         return next((entry.event.event_id or "" for entry in announced), "")
-    prepared = {key for key, entry in known.items() if entry.ran}
-    own = (event for event in document.events if event.affects(vm_name) or event.key in prepared)
+    own = (event for event in document.events if event.affects(vm_name) or event.key in known)
     return next((event.event_id for event in own if event.event_id), "")
 
 
