@@ -165,7 +165,7 @@ class Record:
         """
         before = self.read()
         if holder not in before.holders:
-            if was_drained and not before.holders and not self._simulate:
+            if was_drained and not before.holders:
                 raise RecordError(
                     f"The host was taken out for {holder}, but its record {self._folder.path_of(FILE)} is gone. Unless "
                     "another run has put the host back, put it back in the load balancer by hand, and set "

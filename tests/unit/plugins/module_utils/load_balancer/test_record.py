@@ -172,18 +172,22 @@ def test_a_holder_that_returns_is_not_forgotten_by_the_one_whose_place_it_took(r
 FIRST, OTHER = ({"provider": name, "server": "web1"} for name in ("haproxy", "tasks"))
 
 
-@pytest.mark.parametrize(("settings", "named"), [(OTHER, "provider"), ({**FIRST, "server": "web2"}, "server")])
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [(OTHER, "provider"), ({**FIRST, "server": "web2"}, "server"), ({**FIRST, "server": None}, "server")],
+)
 def test_a_host_is_neither_drained_nor_put_back_with_other_settings_than_the_first_ones(record, settings, named):
     message = f"was taken out with {named}={FIRST[named]}, but {named} is {settings[named]} now. Set it back to "
     hold(record, "first", settings=FIRST)
+    hold(record, "second")
+    with record.locked():
+        assert record.release("second", seconds=0, settings=settings) == LEAVE_OUT
     before = record.read()
     with pytest.raises(DrainError, match=message):
         hold(record, "second", settings=settings)
     with record.locked(), pytest.raises(DrainError, match=message):
         record.release("first", seconds=0, settings=settings)
     assert record.read() == before
-    hold(record, "second")
-    assert release(record, "second") == LEAVE_OUT
     with record.locked():
         assert record.release("nobody", seconds=0, settings=settings) == NOTHING_TO_DO
         assert record.release("first", seconds=0, settings=FIRST) == PUT_BACK
@@ -191,12 +195,14 @@ def test_a_host_is_neither_drained_nor_put_back_with_other_settings_than_the_fir
     hold(record, "first", settings=settings)
 
 
-def test_a_record_that_is_lost_is_named_to_the_holder_that_has_drained_the_host(record, path):
+@pytest.mark.parametrize("simulate", [False, True])
+def test_a_record_that_is_lost_is_named_to_the_holder_that_has_drained_the_host(record, path, clock, simulate):
     hold(record, "first")
     path.unlink()
     lost = r"taken out for first, but its record .*load-balancer\.json is gone\. Unless .* put it back .* by hand"
-    with record.locked(), pytest.raises(RecordError, match=lost):
-        record.release("first", seconds=0, was_drained=True)
+    again = Record(Folder(str(path.parent)), simulate=simulate, clock=clock)
+    with again.locked(), pytest.raises(RecordError, match=lost):
+        again.release("first", seconds=0, was_drained=True)
 
 
 def test_a_holder_whose_place_another_one_took_has_nothing_to_put_back(record):
