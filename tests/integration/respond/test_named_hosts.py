@@ -62,13 +62,17 @@ def test_a_name_that_matches_no_host_is_no_success(ansible, playbook, variable):
     assert f"{variable} is webb, which matches no host of the inventory. Correct it" in " ".join(run.output.split())
 
 
-@pytest.mark.parametrize("hosts", ["webb", "db1"])
-def test_a_name_that_the_limit_leaves_out_is_no_success(ansible, hosts):
+@pytest.mark.parametrize(
+    ("limit", "hosts"), [("web1", "webb"), ("web1", "db1"), ("@{directory}/each_line_is_one_pattern", "db1")]
+)
+def test_a_name_that_the_limit_leaves_out_is_no_success(ansible, tmp_path, limit, hosts):
+    (tmp_path / "each_line_is_one_pattern").write_text("web1\nweb1,db1\nweb1:db1\nweb1 db1\n")
+    limit = limit.format(directory=tmp_path)
     inventory = {"all": {**INVENTORY["all"], "hosts": {**INVENTORY["all"]["hosts"], "db1": {}}}}
-    options = ("--limit", "web1", "-e", f"respond_hosts={hosts}")
+    options = ("--limit", limit, "-e", f"respond_hosts={hosts}")
     run = ansible.run_playbook("maintops.scheduled_events.respond", inventory=inventory, options=options)
     assert run.rc == 2, run.output
-    problem = f"respond_hosts is {hosts}, which matches no host of the inventory within --limit web1. Correct it"
+    problem = f"respond_hosts is {hosts}, which matches no host of the inventory within --limit {limit}. Correct it"
     assert problem in " ".join(run.output.split())
 
 
