@@ -89,6 +89,25 @@ def test_no_limit_of_a_task_ends_what_takes_as_long_as_an_event():
     assert [each for each in found if each[2] != 0] == []
 
 
+BALANCER_CALLS = [
+    task["maintops.scheduled_events.load_balancer"]
+    for path in FILES
+    if path.startswith("roles/load_balancer/tasks/")
+    for task in tasks_of(read((ROOT / path).read_text()))
+    if "maintops.scheduled_events.load_balancer" in task
+]
+
+
+def test_each_return_says_whether_this_run_has_drained_the_host_so_that_a_lost_record_fails_it():
+    returns = [call for call in BALANCER_CALLS if call["state"] in ("returning", "{{ __load_balancer_state }}")]
+    assert [call.get("was_drained") for call in returns] == ["{{ __load_balancer_was_drained }}"] * 4
+
+
+def test_tasks_of_the_user_neither_drain_nor_return_a_host_that_another_provider_took_out():
+    calls = [call for call in BALANCER_CALLS if call["state"] in ("held", "returning")]
+    assert [call.get("settings") for call in calls] == [{"load_balancer_provider": "tasks"}] * 3
+
+
 def test_a_drill_has_its_verdict_before_its_report_is_written_which_can_fail():
     [*_plays, last] = read((ROOT / "playbooks/drill.yml").read_text())[0]
     assert [task["name"] for task in last["tasks"]] == [
