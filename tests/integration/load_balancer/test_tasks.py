@@ -46,7 +46,8 @@ def host(ansible, tmp_path):
 
 def test_the_tasks_take_the_host_out_and_bring_it_back_to_what_was_found_first(host, tmp_path):
     host.run("drained")
-    host.run("drained")
+    (tmp_path / "fail.yml").write_text('[{"ansible.builtin.fail": {}}]')
+    host.run("drained", load_balancer_find_tasks=str(tmp_path / "fail.yml"))  # which was found, so this is not run
     assert (host.place.read_text(), (tmp_path / "found").read_text()) == ("out", "in")
     host.run("active")
     assert host.place.read_text() == "in"
@@ -128,7 +129,7 @@ def test_a_record_that_is_lost_between_a_drain_and_the_return_of_one_run_fails_i
         {"ansible.builtin.include_role": {"name": ROLE}, "vars": {"wanted": wanted}} for wanted in ("drained", "active")
     )
     lose = {"ansible.builtin.file": {"path": str(host.marker.parent), "state": "absent"}}
-    play = {"roles": [], "tasks": [drain, back, drain, lose, back]}
+    play = {"roles": [], "tasks": [drain, back, back, drain, lose, back]}
     run = host.run("{{ wanted }}", rc=2, play=play)
     assert "was taken out for operator, but its record" in " ".join(run.output.split())
     assert host.place.read_text() == "out"
