@@ -156,7 +156,7 @@ ENCODED = ". Write special characters of a password, and an @ after the host, wi
         ("http:///healthz", "http:///healthz"),
         *((f"http://{user}@h/x", "http://…@h/x") for user in ("u:s3/cr3t", "u:s3#cr3t", "u s:cr3t", "u:s3\ncr3t")),
         # what looks like a port, a host or a path
-        *((f"http://{user}@h/x", "http://…@h/x") for user in ("u:20/cr3t", "u:12#cr3t", "u:12?cr3t", "u:/cr3t")),
+        *((f"http://{user}@h/x", "http://…@h/x") for user in ("u:20/cr3t", "u:12#cr3t", "u:12?s3\ncr3t", "u:/cr3t")),
         ("https://u:s@3/cr3t@h/", "https://…@h/"),
         # no URL
         *((f"{before}u:cr3t@h/x", "…@h/x") for before in ("", "http:/", "https:", "http\n://")),

@@ -16,6 +16,7 @@ from _scheduled_events.document import parse
 from _scheduled_events.state import State
 from _scheduled_events.terms import Config, Report, ReportKind
 from _scheduled_events.transitions import Step
+from fake_clock import FakeClock
 from scheduled_events_poller import systemd
 from scheduled_events_poller.unit import config, display, status
 
@@ -60,11 +61,11 @@ def test_a_hook_that_runs_sees_at_once_in_the_status_what_became_of_its_event(ev
 
 @pytest.mark.parametrize(("outcome", "counted"), [("timeout", 1), ("failed", 1), ("interrupted", 0)])
 def test_the_metrics_count_each_run_that_ended_also_without_a_result(outcome, counted):
-    shown = display.Display(CLOCK)
+    shown = display.Display(FakeClock(epoch=0))
     shown.report(Report("a", ReportKind.ENDED, "prepare", outcome), None)
     sample = f'scheduled_events_hook_runs_total{{phase="prepare",outcome="{outcome}"}} 1\n'
     assert (sample in shown.metrics.render()) == counted
-    failure = f'scheduled_events_hook_failure_timestamp_seconds{{phase="prepare",outcome="{outcome}"}} '
+    failure = f'scheduled_events_hook_failure_timestamp_seconds{{phase="prepare",outcome="{outcome}"}} 1000\n'
     assert (failure in shown.metrics.render()) == counted
 
 

@@ -265,7 +265,7 @@ def to_the_end(call):
 def two(arm, host):
     """Two hosts of a batch, each with several calls."""
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}}, drainPeriodInSeconds=1)
-    settings = {"hosts": 2, "wait_at_most": 10.0}
+    settings = {"hosts": 2, "wait_at_most": 10.0, "was_drained": True}
     return host(**settings), host("web2", me=Me([], ["10.0.0.5"]), **settings)
 
 

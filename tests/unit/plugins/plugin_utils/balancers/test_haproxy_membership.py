@@ -342,11 +342,13 @@ def test_a_balancer_that_the_host_did_not_leave_gets_no_order_when_it_returns(fl
 
 
 def test_a_balancer_whose_name_has_a_slash_gets_the_orders_of_its_own(fleet, membership):
-    fleet.servers = {"site": {"www": "ready"}, "site/lb1": {"www": "ready", "api": "MAINT"}}
-    membership("site", "site/lb1").drain({})
+    ready = {"www": "ready"}
+    fleet.servers = {"site": ready, "site/lb1": {**ready, "api": "MAINT"}, "rack/lb1": ready}
+    membership(*fleet.servers).drain({})
+    assert membership(*fleet.servers, simulate=True).restore()["msg"] == "would put it back on site, site/lb1, rack/lb1"
     ask, found = fleet.ask, {}
     fleet.ask = lambda name, *more: found.update({name: more[-1]["found"]}) or ask(name, *more)
-    assert membership("site", "site/lb1").restore()["msg"] == "site/lb1/api stays out, as it was before"
+    assert membership(*fleet.servers).restore()["msg"] == "site/lb1/api stays out, as it was before"
     assert fleet.out == set()
     assert found == fleet.servers
 
