@@ -10,6 +10,7 @@ are sorted. It also fails if a file disappears while it reads the checkout, so i
 does not ignore. Without git, it reads the checkout.
 """
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -26,18 +27,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 WITHOUT_GIT = 315532800  # 1980, the first year that all archivers know
 
 
+def git(checkout: pathlib.Path, *args: str) -> str:
+    """What git shows about the checkout; empty without git, or if it is no repository."""
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with contextlib.suppress(FileNotFoundError):
+        return os.fsdecode(subprocess.run(["git", *args], cwd=checkout, check=False, **quiet).stdout)
+    return ""
+
+
 def time_of_source(checkout: pathlib.Path) -> int:
     """Return the date of the files in the tarball."""
-    git = ["git", "log", "-1", "--format=%ct"]
-    shown = subprocess.run(git, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
-    return int(os.environ.get("SOURCE_DATE_EPOCH") or shown or WITHOUT_GIT)
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or git(checkout, "log", "-1", "--format=%ct") or WITHOUT_GIT)
 
 
 def copy_sources(checkout: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
     """Copy what git tracks, or would, and return the copy; without git, return the checkout."""
-    git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(git, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
-    for name in filter(None, os.fsdecode(listed).split("\0")):
+    listed = git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
         if (checkout / name).is_file():  # not deleted, and not a repository of its own
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(checkout / name, target / name, follow_symlinks=False)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -82,11 +83,8 @@ class ActionModule(HostOrHereAction, ArmAction):
     ) -> dict[str, t.Any]:
         """End the drain of a host that fails its probe: its connections count once no balancer sends new ones."""
         with balancers_of(self, variables, {**options, "finish_within": seconds_of(left)}) as balancers:
-            server, timeout = server_of(variables, options), max(0.0, min(options["drain_timeout"], left()))
-            try:
-                balancers.wait_until_out(server, options["backends"], timeout=timeout)
-            except DrainError as error:
-                stage["problem"] = "; ".join(filter(None, [stage["problem"], str(error)]))
+            timeout = min(options["drain_timeout"], left(), options["wait_at_most"] or math.inf)
+            balancers.wait_until_out(server_of(variables, options), options["backends"], timeout=max(0.0, timeout))
         more = {"resume": {**stage, "asked": True}, "finish_within": seconds_of(left)}
         return run_for(self, "load_balancer", {**self._task.args, **more}, variables)
 

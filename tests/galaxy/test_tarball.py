@@ -72,6 +72,9 @@ def test_a_file_that_git_ignores_and_that_disappears_does_not_stop_the_build(clo
     checkout = clone("checkout", 0o022, 1600000000)
     subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
     (checkout / "pytest-cache-files-abc").symlink_to("gone")  # as a stage of `make test` has just renamed it
+    (checkout / "plugins" / "deleted").touch()
+    subprocess.run(["git", "add", "plugins/deleted"], cwd=checkout, check=True)
+    (checkout / "plugins" / "deleted").unlink()
     with tarfile.open(build(checkout, tmp_path)) as archive:
         assert "pytest-cache-files-abc" not in archive.getnames()
 

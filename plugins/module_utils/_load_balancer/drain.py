@@ -212,18 +212,20 @@ class Drain:
             if self.simulate:
                 msg, self.changed = self.planned_return(), True
                 return self._result(msg)
-            if not self.stage:
-                try:
+            try:
+                if not self.stage:
                     self.put_back()
-                except Exception:  # another holder need not wait for this return, which ended
-                    self._ask("interrupted")
-                    raise
+            except Exception as error:  # another holder need not wait for this return, which ended
+                return self._end_with(error)
         if self.FOLLOWS_OTHERS and self.options["wait_at_most"] and not self.stage:
             return self._result(resume={"found": dict(self.found)})
         problem = self.wait_until_back()
         self.changed = True
         if not problem and self.is_ended_by_caller():
             return dict(self._result(), ask=True)
+        return self._end_with(problem)
+
+    def _end_with(self, problem: Optional[Exception]) -> Result:
         drained_for_others = self.end_return(problem)
         if drained_for_others and self.ORDERS_LATE:
             return self._take_out_again()

@@ -60,7 +60,7 @@ class Probed(Drain):
     :param peers: lists the peers of the present connections.
     """
 
-    LAST_LOOK = 0.0  # no balancer is asked
+    LAST_LOOK = 0.0  # no balancer is asked once more
 
     def __init__(
         self,

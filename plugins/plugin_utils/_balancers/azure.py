@@ -163,8 +163,8 @@ class Pooled(Drain):
         remarks = [f"stays out of {_names(kept_out)}, as it was before"] if kept_out else []
         if self._was_in:
             remarks.append(
-                f"was not out of {_names(self._was_in)}. If a drain got no answer from Azure, look there again later: "
-                "Azure may still carry it out"
+                f"was in {_names(self._was_in)} already. If its drain got no answer from Azure, look there again "
+                "later: Azure may still carry the drain out"
             )
         return "; ".join([*remarks, *not_put_back(_names(others), "load_balancer_azure_pools")])
 

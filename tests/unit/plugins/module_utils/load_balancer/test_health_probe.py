@@ -297,11 +297,11 @@ def test_connections_count_once_a_caller_has_asked_the_balancers(host, service, 
     assert clock.now == 1020
 
 
-def test_a_balancer_that_has_not_noticed_is_a_problem_of_the_drain(host):
-    stage = {**host.drain("first", balancers=["lb1"])["resume"], "asked": True, "problem": "lb1 www/web1 is UP"}
-    assert host.drain("first", balancers=["lb1"], resume=stage)["failed"]
-    continued = host.drain("first", balancers=["lb1"], resume=stage, on_timeout="continue")
-    assert continued == {"changed": False, "msg": "lb1 www/web1 is UP", "resume": {}}
+def test_a_problem_of_the_service_is_named_after_the_balancers_were_asked(host, service):
+    service.answers = [ProbeAnswer(200), ProbeAnswer(404)]
+    asked = host.drain("first", balancers=["lb1"], on_timeout="continue")
+    last = host.drain("first", balancers=["lb1"], on_timeout="continue", resume={**asked["resume"], "asked": True})
+    assert "answers 404 although" in last["msg"]
 
 
 def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, service, clock, record):

@@ -251,7 +251,7 @@ def test_a_return_that_finds_the_host_in_its_pool_says_that_a_drain_without_an_a
         host(finish_within=30.0).drain({})
     arm.answers.remove(break_off)
     clock.now += 60
-    assert host().restore({})["msg"].startswith("was not out of lb/www. If a drain got no answer from Azure,")
+    assert host().restore({})["msg"].startswith("was in lb/www already. If its drain got no answer from Azure,")
 
 
 def to_the_end(call):
@@ -701,6 +701,24 @@ def test_a_pool_that_is_gone_keeps_the_host_out_of_no_other_pool_and_is_a_proble
     to_the_end(web1.restore)
     assert arm.states(OTHER_POOL) == {"x": "None"}
     assert not web1.record.read().holders
+
+
+def test_a_return_with_a_pool_that_is_gone_says_that_another_holder_came_whose_host_may_get_traffic(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    arm.add_balancer({"x": {"ipAddress": "10.0.0.4"}}, pool=OTHER_POOL)
+    web1 = host(pools=[OTHER_POOL, POOL])
+    web1.drain({})
+    del arm.resources[OTHER_POOL.lower()]
+    clock.now += 600
+
+    def come(method, *_):
+        if method == "PUT":
+            take_note(web1.record, {**DEFAULTS, "state": "held", "holder": "patch", "found": {}, "wait": 0})
+
+    arm.answers.append(come)
+    with pytest.raises(DrainError, match="It may get traffic, but it stays drained for patch"):
+        web1.restore({})
+    assert web1.record.read().holders == ["patch"]
 
 
 def test_a_resumed_return_that_cannot_read_its_pool_holds_no_other_holder_up(arm, host, clock):
