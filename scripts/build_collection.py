@@ -28,7 +28,7 @@ WITHOUT_GIT = 315532800  # 1980, the first year that all archivers know
 
 
 def git(checkout: pathlib.Path, *args: str) -> str:
-    """What git shows about the checkout; empty without git, or if it is no repository."""
+    """What git shows about the checkout; empty without git, or outside a repository."""
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with contextlib.suppress(FileNotFoundError):
         return os.fsdecode(subprocess.run(["git", *args], cwd=checkout, check=False, **quiet).stdout)

@@ -212,3 +212,8 @@ def test_all_processes_of_a_run_find_the_orders_for_azure_in_one_directory_of_th
 def test_a_host_without_pools_is_refused():
     with pytest.raises(AnsibleActionFail, match="pools is empty"):
         providers.in_pools(action(), {}, {**POOLS, "pools": []}, None)
+
+
+@pytest.mark.parametrize(("left", "given"), [(math.inf, -1.0), (7.5, 7.5), (-3.0, 0.0)])
+def test_a_second_call_gets_the_time_that_remains(left, given):
+    assert providers.seconds_of(lambda: left) == given
