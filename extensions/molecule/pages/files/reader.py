@@ -224,10 +224,11 @@ def evict(reader: Reader) -> None:
     reader.write("inventory.yml", block("docs/spot-workers.md", "lab:\n"))
     reader.write("workers.yml", block("docs/spot-workers.md", "- name: Watch for evictions"))
     reader.write("lab.yml", block("docs/spot-workers.md", "- name: Evict a worker"))
-    # A busy machine needs more than the three seconds of the page, and then more than those of the notice.
+    # A busy machine needs more than the three seconds of the page, and then more than those of the notice. The hooks of
+    # the page run ten minutes before NotBefore.
     lab = block("docs/spot-workers.md", "# ansible-playbook -i inventory.yml lab.yml")
     expect("spot_eviction worker1\n" in lab, lab)
-    reader.console(lab.replace("spot_eviction worker1\n", "spot_eviction worker1 --notice 3600\n"))
+    reader.console(lab.replace("spot_eviction worker1\n", "spot_eviction worker1 --notice 300\n"))
     reader.until("systemctl is-active worker.service || true", "inactive")
     reader.until("scheduled-events status", "because acknowledge is never")
     (event,) = re.findall(r"Preempt (\S+) ", reader.there("scheduled-events status"))
