@@ -23,12 +23,12 @@ def waiting(condition="to be acknowledged", **more):
     return {**plain, "condition": condition, **more}
 
 
-def shown(following="wait", event=EVENT, **more):
+def shown(following="wait", event=None, **more):
     """What the module returns."""
     handed_out = following in ("prepare", "started", "recover")
     return {
         "next": following,
-        "events": [event] if handed_out else [],
+        "events": [event or EVENT] if handed_out else [],
         "request_ids": ["1"] if handed_out else [],
         "ready": [],
         "prepared": [],
