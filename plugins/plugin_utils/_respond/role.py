@@ -64,13 +64,12 @@ DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_)")
 def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any]:
     """The options that the variables of the role give to the first turn of a host.
 
-    An empty value of an option without a default counts as not set, and so does one of what all roles share.
+    An empty value of an option without a default counts as not set.
     """
     names = {name: f"respond_{name}" for name in SPEC if f"respond_{name}" in options_of("respond")}
     names.update({**OF_OTHERS, "within_maintenance": "__respond_within_maintenance"})
     given = _given(variables, template, names)
-    has_default = {name for name, option in SPEC.items() if "default" in option} - SHARED.keys()
-    options = {name: value for name, value in given.items() if value not in (None, "") or name in has_default}
+    options = {name: value for name, value in given.items() if value not in (None, "") or "default" in SPEC[name]}
     return {"load_balancer": PROVIDER in variables, **options}
 
 
@@ -89,12 +88,15 @@ def wrong_type(options: Variables) -> str:
 
 
 def _given(variables: Variables, template: Template, names: t.Mapping[str, str]) -> dict[str, t.Any]:
-    """The values of the variables that are set and not omitted.
+    """The values of the variables that are set and not omitted. An empty one of all roles counts as not set.
 
     :param names: of the variables, by that of the option.
     """
     raw = {name: variables[variable] for name, variable in names.items() if variable in variables}
-    return rendered(template, raw, variables.get("omit"))
+    values = rendered(template, raw, variables.get("omit"))
+    return {
+        name: value for name, value in values.items() if value not in (None, "") or names[name] not in PLACE_OPTIONS
+    }
 
 
 def refusal_of_role(variables: Variables, template: Template, look: Look, role: str = "respond") -> str:
@@ -132,7 +134,6 @@ def _value_problem(variables: Variables, template: Template, role: str) -> str:
     """
     times = {f"{role}_{name}": {"type": "float"} for name in TIMES[role]}
     given = _given(variables, template, {name: name for name in (*PLACE_OPTIONS, *times)})
-    given = {name: value for name, value in given.items() if value not in (None, "") or name in times}
     try:  # with the types of the module, for which a date is a text, and ~ a directory
         given.update(typed_values(PLACE_OPTIONS, given))
         check_fields(given, PLACES, others=True)

@@ -72,7 +72,7 @@ def service():
 def certificate(tmp_path):
     """One for 127.0.0.1 that signed itself. Beside it are ``.both`` and ``.expired``, with their key."""
     if not shutil.which("openssl"):
-        pytest.skip("there is no openssl to make a certificate with")
+        pytest.skip("openssl, which makes the certificate, is not installed")
     path = str(tmp_path / "certificate")
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path]
