@@ -7,7 +7,7 @@
 import json
 import math
 import re
-from typing import Any, Dict, Iterable, Sequence, Tuple, Union
+from typing import Any, Dict, Sequence, Tuple, Union
 
 MAX_DEPTH = 32
 MAX_SHOWN = 200
@@ -19,19 +19,6 @@ _BLANKS = "\t\n\r"
 
 # The longest number that a text of the service can hold: any of 64 bits.
 MAX_DIGITS = 20
-
-# Secrets are hidden in text from outside, however they are escaped or cut there.
-HIDDEN = "…"
-MOST = 8192  # characters that are looked at; the rest is cut
-_PART = 8  # characters of a secret that are enough to hide them: a text may hold a part of it
-
-# One character: escaped once or several times for a URL, for JSON, for HTML, or as it is.
-_CHARACTER = re.compile(
-    r"%(?:25)*([0-9a-f]{2})|\\+u([0-9a-f]{4})|\\+x([0-9a-f]{2})"
-    r"|&(?:amp;)*#x0*([0-9a-f]{2,5});|&(?:amp;)*#0*([0-9]{2,6});|&(?:amp;)*(amp|lt|gt|quot|apos);|.",
-    re.IGNORECASE | re.DOTALL,
-)
-_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 class TooMuch(ValueError):
@@ -163,38 +150,3 @@ def parse_number(digits: str) -> Union[int, str]:
 def refuse_constant(name: str) -> None:
     """Refuse NaN and Infinity, which Python reads and JSON does not have."""
     raise ValueError(f"{name} is not a number of JSON")
-
-
-def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets and any larger part of them, each replaced by an ellipsis."""
-    found = list(_CHARACTER.finditer(text[:MOST]))
-    meant = list(map(_meant, found))
-    plain, places = "".join(meant), [place for place, character in enumerate(meant) if character]
-    hidden = [False] * len(found)
-    for secret in filter(None, ("".join(map(_meant, _CHARACTER.finditer(each))) for each in secrets)):
-        length = min(_PART, len(secret))
-        for start in range(len(secret) - length + 1):
-            part = secret[start : start + length]
-            at = plain.find(part)
-            while at >= 0:
-                first, last = places[at], places[at + length - 1]
-                hidden[first : last + 1] = [True] * (last + 1 - first)
-                at = plain.find(part, at + 1)
-    parts = [each.group() if not hides else HIDDEN for each, hides in zip(found, hidden)]
-    return "".join(each for at, each in enumerate(parts) if not (at and hidden[at] and hidden[at - 1]))
-
-
-def _meant(found: "re.Match[str]") -> str:
-    """The one character that an escape stands for, in lower case if it is ASCII.
-
-    Empty for a backslash, since each may be an escape of what follows.
-    """
-    hexadecimal = found.group(1) or found.group(2) or found.group(3) or found.group(4)
-    character = _NAMED.get((found.group(6) or "").lower(), found.group())
-    if hexadecimal or found.group(5):
-        character = chr(int(hexadecimal, 16) if hexadecimal else int(found.group(5)))
-    return "" if character == "\\" else _lower(character)
-
-
-def _lower(character: str) -> str:
-    return character.lower() if character < "\x80" else character

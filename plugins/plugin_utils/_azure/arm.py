@@ -18,7 +18,8 @@ from ansible.module_utils import urls
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock, pause_after
 from ...module_utils._scheduled_events.exchange import announced_length, retry_after
-from ...module_utils._scheduled_events.text import hide, shown
+from ...module_utils._scheduled_events.hidden import hide
+from ...module_utils._scheduled_events.text import shown
 from .._ansible.run import refuse_ended_run
 
 # The address of Azure Resource Manager by cloud_environment. It is also what a token is for.

@@ -9,7 +9,7 @@ import json
 import urllib.parse
 
 import pytest
-from _scheduled_events.text import HIDDEN, MOST, hide
+from _scheduled_events.hidden import HIDDEN, MOST, hide
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify.controller import Controller
 from scheduled_events_poller.notify.settings import ControllerSettings

@@ -9,8 +9,8 @@ import re
 
 import pytest
 from _scheduled_events.checks import WrongValue
+from _scheduled_events.hidden import hide
 from _scheduled_events.runs import PHASES
-from _scheduled_events.text import hide
 from scheduled_events_poller.notify import settings as notify_settings
 from scheduled_events_poller.notify.formats import FORMATS
 from scheduled_events_poller.notify.request import Requests

@@ -20,7 +20,8 @@ from _scheduled_events.exchange import (
     phrase,
     retry_after,
 )
-from _scheduled_events.text import hide, shown
+from _scheduled_events.hidden import hide
+from _scheduled_events.text import shown
 from _scheduled_events.transport import REQUESTS_IMPORT_ERROR, Transport
 
 _NOT_NOW = (408, 423, 425, 429)  # the request was not carried out
